@@ -1,0 +1,57 @@
+"""Provender builds, publishes and feeds versioned datasets to training.
+
+    import provender
+
+    builder = provender.builder("digits")     # the TFDS builder interface, run in cached stages
+    builder.download_and_prepare()
+    train = builder.as_dataset(split="train")
+
+Every public name is imported on first use, so `import provender` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from provender.api import build as build
+    from provender.api import builder as builder
+    from provender.api import plan as plan
+    from provender.catalog import Catalog as Catalog
+    from provender.errors import ProvenderError as ProvenderError
+    from provender.fingerprint import Hasher as Hasher
+    from provender.refs import DatasetRef as DatasetRef
+    from provender.settings import Settings as Settings
+    from provender.settings import load_settings as load_settings
+    from provender.store import Store as Store
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Catalog": "provender.catalog",
+    "DatasetRef": "provender.refs",
+    "Hasher": "provender.fingerprint",
+    "ProvenderError": "provender.errors",
+    "Settings": "provender.settings",
+    "Store": "provender.store",
+    "build": "provender.api",
+    "builder": "provender.api",
+    "load_settings": "provender.settings",
+    "plan": "provender.api",
+}
+
+__all__ = sorted([*_HOME, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,282 @@
+"""What a plan needs to know of a builder, as data.
+
+`BuilderFacts` is computed from the live class once, and kept in a file together with the
+identities (size, mtime, inode, ctime) of every source file and the versions of every
+distribution it was computed from. While those hold, a plan needs neither the builder nor
+tensorflow_datasets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import inspect
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provender.builders.capture import EXAMPLES
+from provender.builders.download import ChecksumFile
+from provender.builders.load import GENERATOR, SHARDS, Loaded, load
+from provender.builders.spec import BuilderSpec
+from provender.fingerprint import Hasher, Tree, combine, self_attributes, walk_method
+
+FORMAT = 1
+"""Revision of the file below and of what goes into it; another number is computed anew."""
+
+PLAN_METHOD = {GENERATOR: "_split_generators", SHARDS: "_shard_iterators_per_split"}
+_BESIDE = ("README.md", "CITATIONS.bib", "TAGS.txt", "checksums.tsv")
+_CONFIG_PROSE = ("description", "release_notes", "tags", "version", "supported_versions")
+_VERSION_ATTRIBUTES = frozenset(
+    {"version", "VERSION", "_version", "canonical_version", "release_notes", "info"}
+)
+
+
+@dataclass(frozen=True)
+class BuilderFacts:
+    """A builder, as far as fingerprints and checks depend on it.
+
+    Attributes:
+        spec: how to load it.
+        name: dataset name.
+        config: config name or an empty string.
+        version: the version it builds.
+        kind: see `provender.builders.load.kind_of`.
+        code: method name -> fingerprint of all that the method reaches. The planning method's
+            tree leaves out the generator methods, so that changing one reruns only examples.
+        setting: fingerprint of the config object, constructor arguments and `__init__`.
+        features: fingerprint of the features.
+        info: dataset_info.json's content without splits and sizes.
+        in_order: whether examples keep the generator's order (TFDS `disable_shuffling`).
+        manual: instructions and declared files, or None when no manual files are needed.
+        checksums: fingerprint of the registered checksums.
+    """
+
+    spec: BuilderSpec
+    name: str
+    config: str
+    version: str
+    kind: str
+    code: Mapping[str, Tree]
+    setting: Tree
+    features: Tree
+    info: Mapping[str, Any]
+    in_order: bool
+    manual: Mapping[str, Any] | None
+    checksums: str
+
+    @property
+    def code_of_check(self) -> Tree | None:
+        """Fingerprint of the builder's own `check_manual`, where it has one."""
+        return self.code.get("check_manual")
+
+    @property
+    def ref(self) -> str:
+        """``name[/config]``."""
+        return f"{self.name}/{self.config}" if self.config else self.name
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-ready dict that `from_json` reads."""
+        return {
+            "spec": self.spec.to_json(),
+            "name": self.name,
+            "config": self.config,
+            "version": self.version,
+            "kind": self.kind,
+            "code": {name: tree.to_json() for name, tree in self.code.items()},
+            "setting": self.setting.to_json(),
+            "features": self.features.to_json(),
+            "info": dict(self.info),
+            "in_order": self.in_order,
+            "manual": self.manual,
+            "checksums": self.checksums,
+        }
+
+    @classmethod
+    def from_json(cls, doc: Mapping[str, Any]) -> BuilderFacts:
+        """Reads what `to_json` wrote."""
+        return cls(
+            **{
+                **doc,
+                "spec": BuilderSpec.from_json(doc["spec"]),
+                "code": {name: Tree.from_json(tree) for name, tree in doc["code"].items()},
+                "setting": Tree.from_json(doc["setting"]),
+                "features": Tree.from_json(doc["features"]),
+            }
+        )
+
+
+def facts_of(spec: BuilderSpec, memory: Path) -> BuilderFacts:
+    """The facts of a builder, from memory while its sources are unchanged.
+
+    Args:
+        spec: the builder.
+        memory: folder to remember facts in.
+
+    Raises:
+        UnknownReference: nothing can be loaded under the spec.
+        BuilderError: the builder breaks the contract.
+    """
+    key = json.dumps([FORMAT, sys.version_info[:2], spec.to_json()], sort_keys=True)
+    file = memory / f"{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}.json"
+    if (known := _remembered(file)) is not None:
+        return known
+    facts, files, distributions = _compute(load(spec))
+    from provender.builders.purity import reads_only_source
+
+    if reads_only_source(f for f in files if f.endswith(".py")):
+        _remember(file, facts, files, distributions)
+    return facts
+
+
+def _remembered(file: Path) -> BuilderFacts | None:
+    try:
+        doc = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return None
+    if any(_identity(path) != known for path, known in doc["files"].items()):
+        return None
+    if any(_installed(name) != version for name, version in doc["distributions"].items()):
+        return None
+    return BuilderFacts.from_json(doc["facts"])
+
+
+def _remember(
+    file: Path, facts: BuilderFacts, files: frozenset[str], distributions: frozenset[str]
+) -> None:
+    doc = {
+        "facts": facts.to_json(),
+        "files": {path: _identity(path) for path in sorted(files)},
+        "distributions": {name: _installed(name) for name in sorted(distributions)},
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(f".{os.getpid()}.part")
+    part.write_text(json.dumps(doc), encoding="utf-8")
+    part.replace(file)
+
+
+def _identity(path: str) -> list[int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return [found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns]
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _compute(loaded: Loaded) -> tuple[BuilderFacts, frozenset[str], frozenset[str]]:
+    builder, cls = loaded.builder, type(loaded.builder)
+    plan_method = PLAN_METHOD.get(loaded.kind, "_download_and_prepare")
+    generators = _generator_methods(cls) if loaded.kind == GENERATOR else []
+    walks = {
+        plan_method: walk_method(cls, plan_method, exclude=frozenset(generators)),
+        **{name: walk_method(cls, name) for name in generators},
+    }
+    if hasattr(cls, "check_manual"):
+        walks["check_manual"] = walk_method(cls, "check_manual")
+    code = {name: _with_version(cls, name, walk.tree, loaded) for name, walk in walks.items()}
+    made = [walk_method(cls, "__init__")] if _is_own(cls, "__init__") else []
+    setting = combine(
+        "setting",
+        {
+            "config": _config(builder),
+            "arguments": dict(loaded.spec.kwargs),
+            **{f"code of {walk.tree.name}": walk.tree for walk in made},
+        },
+    )
+    every = [*walks.values(), *made]
+    facts = BuilderFacts(
+        spec=loaded.spec,
+        name=loaded.name,
+        config=loaded.config,
+        version=loaded.version,
+        kind=loaded.kind,
+        code=code,
+        setting=setting,
+        features=Hasher.tree(builder.info.features, "features"),
+        info=_info(builder),
+        in_order=bool(builder.info.disable_shuffling),
+        manual=manual_of(cls),
+        checksums=ChecksumFile.for_builder(cls).digest(),
+    )
+    files = frozenset().union(*(walk.files for walk in every), _source_files(cls))
+    distributions = frozenset(name for walk in every for name in walk.distributions)
+    return facts, files, distributions | {"tensorflow-datasets"}
+
+
+def _with_version(cls: type, method: str, tree: Tree, loaded: Loaded) -> Tree:
+    """Adds the version number to a method's tree only if the method can read it."""
+    read = self_attributes(cls, method)
+    if read is not None and not read & _VERSION_ATTRIBUTES:
+        return tree
+    return combine(tree.name, {"code": tree, "version": loaded.version})
+
+
+def _config(builder: Any) -> dict[str, Any]:
+    """The config's fields, without those that are prose or name the version."""
+    config = builder.builder_config
+    return {
+        name: value
+        for name, value in (vars(config) if config else {}).items()
+        if name.lstrip("_") not in _CONFIG_PROSE
+    }
+
+
+def _user_classes(cls: type) -> list[type]:
+    """The classes of the MRO that are not TFDS's own machinery."""
+    return [
+        each
+        for each in cls.__mro__
+        if not each.__module__.startswith(("tensorflow_datasets.core", "builtins", "abc", "typing"))
+    ]
+
+
+def _generator_methods(cls: type) -> list[str]:
+    found = {EXAMPLES: None} if any(EXAMPLES in vars(c) for c in _user_classes(cls)) else {}
+    for each in _user_classes(cls):
+        for name, value in vars(each).items():
+            if inspect.isgeneratorfunction(inspect.unwrap(value) if callable(value) else value):
+                found[name] = None
+    return list(found)
+
+
+def _is_own(cls: type, method: str) -> bool:
+    return any(method in vars(each) for each in _user_classes(cls) if each is not object)
+
+
+def _source_files(cls: type) -> frozenset[str]:
+    """The class's own files, and the metadata files that TFDS reads from beside them."""
+    found: set[str] = set()
+    for each in _user_classes(cls):
+        file = getattr(sys.modules.get(each.__module__), "__file__", None)
+        if file:
+            found.add(file)
+            found.update(os.path.join(os.path.dirname(file), name) for name in _BESIDE)
+    return frozenset(found)
+
+
+def _info(builder: Any) -> dict[str, Any]:
+    from google.protobuf import json_format
+
+    return dict(json_format.MessageToDict(builder.info.as_proto))
+
+
+def manual_of(cls: Any) -> dict[str, Any] | None:
+    """What a builder class says of its manual files: instructions and declared names, or None."""
+    if not cls.MANUAL_DOWNLOAD_INSTRUCTIONS:
+        return None
+    declared = getattr(cls, "MANUAL_FILES", ())
+    return {
+        "instructions": inspect.cleandoc(cls.MANUAL_DOWNLOAD_INSTRUCTIONS),
+        "files": dict(declared) if isinstance(declared, Mapping) else dict.fromkeys(declared),
+    }

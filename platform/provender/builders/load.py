@@ -1,0 +1,245 @@
+"""From a `BuilderSpec` to a live builder instance.
+
+This is the only module that imports user code. It needs tensorflow_datasets, not TensorFlow.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from provender.builders.spec import BuilderSpec
+from provender.errors import BuilderError, ProvenderError, UnknownReference
+
+GENERATOR = "generator"
+SHARDS = "shards"
+OPAQUE = "opaque"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A builder ready to be asked.
+
+    Attributes:
+        spec: what it was loaded from.
+        builder: the `tfds.core.DatasetBuilder` instance.
+        kind: `GENERATOR` (`_split_generators`), `SHARDS` (`_shard_iterators_per_split`) or
+            `OPAQUE` (its own `_download_and_prepare`).
+    """
+
+    spec: BuilderSpec
+    builder: Any
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """Dataset name in snake case."""
+        return str(self.builder.name)
+
+    @property
+    def config(self) -> str:
+        """Config name, or an empty string for a builder without configs."""
+        return self.builder.builder_config.name if self.builder.builder_config else ""
+
+    @property
+    def version(self) -> str:
+        """The version this instance builds."""
+        return str(self.builder.version)
+
+
+def load_class(source: str) -> Any:
+    """Imports the builder class.
+
+    Args:
+        source: as in `BuilderSpec.source`.
+
+    Returns:
+        The class, a subclass of `tfds.core.DatasetBuilder`.
+
+    Raises:
+        UnknownReference: no such name, module, file or attribute.
+        BuilderError: importing the module raised, or the object is no builder class.
+    """
+    import tensorflow_datasets as tfds
+
+    place, _, attr = source.rpartition(":")
+    if place == "tfds":
+        return _registered(attr)
+    module = _module_from_file(Path(place)) if place.endswith(".py") else _module(place, source)
+    cls = getattr(module, attr, None)
+    if cls is None:
+        classes = [n for n, c in vars(module).items() if inspect.isclass(c)]
+        near = difflib.get_close_matches(attr, classes, 3) or classes[:8]
+        raise UnknownReference(
+            f"{place} has no {attr!r}.",
+            where=source,
+            hint=f"It has: {', '.join(near)}." if near else None,
+        )
+    if not (inspect.isclass(cls) and issubclass(cls, tfds.core.DatasetBuilder)):
+        raise BuilderError(
+            f"{attr} is not a dataset builder.",
+            where=source,
+            hint="Derive it from tfds.core.GeneratorBasedBuilder.",
+        )
+    return cls
+
+
+def _registered(name: str) -> type:
+    import tensorflow_datasets as tfds
+
+    try:
+        return tfds.builder_cls(name)
+    except tfds.core.registered.DatasetNotFoundError as error:
+        raise UnknownReference(f"TFDS has no dataset {name!r}.", where=name) from error
+
+
+@contextmanager
+def _user_import(where: str) -> Iterator[None]:
+    try:
+        yield
+    except ProvenderError:
+        raise
+    except Exception as error:
+        raise BuilderError(
+            f"Importing the builder raised {type(error).__name__}: {error}",
+            where=where,
+            hint="Run the file with Python alone to see the whole traceback.",
+        ) from error
+
+
+def _module(name: str, source: str) -> ModuleType:
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        found = False
+    if not found:
+        raise UnknownReference(
+            f"There is no module {name!r}.",
+            where=source,
+            hint=f"It is looked for on sys.path and in {Path.cwd()}.",
+        )
+    with _user_import(source):
+        return importlib.import_module(name)
+
+
+def _module_from_file(file: Path) -> ModuleType:
+    """Imports a file under the name it has in its package, or under its stem.
+
+    The stem keeps `moduleName` in dataset_info.json the same wherever the file lies; the file's
+    folder joins sys.path so that helper modules beside it can be imported.
+    """
+    if not file.is_file():
+        raise UnknownReference(f"There is no file {file}.", where=str(file))
+    root, parts = file.parent, [file.stem]
+    while (root / "__init__.py").is_file():
+        parts.insert(0, root.name)
+        root = root.parent
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    name = ".".join(parts)
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__file__", None) == str(file):
+        return known
+    if len(parts) > 1:
+        with _user_import(str(file)):
+            return importlib.import_module(name)
+    if known is not None:
+        name = f"provender_file_{name}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise BuilderError(f"{file} cannot be imported as Python.", where=str(file))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        with _user_import(str(file)):
+            spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+def load(spec: BuilderSpec) -> Loaded:
+    """Loads the class and makes an instance that has no prepared data.
+
+    Args:
+        spec: the builder and its arguments.
+
+    Returns:
+        The instance and its kind.
+
+    Raises:
+        UnknownReference: no such config or version; the message says what exists.
+        BuilderError: the constructor or `_info` raised.
+    """
+    cls = load_class(spec.source)
+    _check_version(cls, spec)
+    _check_config(cls, spec)
+    # A data_dir that never holds data: a builder that finds an older dataset_info.json would
+    # take splits and features from there instead of from the code.
+    data_dir = Path(tempfile.gettempdir()) / "provender-no-data"
+    try:
+        builder = cls(
+            data_dir=str(data_dir), config=spec.config, version=spec.version, **spec.kwargs
+        )
+        _ = builder.info.features
+    except ProvenderError:
+        raise
+    except NotImplementedError as error:
+        raise BuilderError(
+            f"{cls.__name__} does not implement {error or 'a required method'}.",
+            where=spec.source,
+            hint="A builder needs _info, and _split_generators with _generate_examples "
+            "(or _download_and_prepare and _as_dataset).",
+        ) from error
+    except Exception as error:
+        raise BuilderError(
+            f"{cls.__name__} cannot be made: {type(error).__name__}: {error}", where=spec.source
+        ) from error
+    return Loaded(spec, builder, kind_of(cls))
+
+
+def kind_of(cls: type) -> str:
+    """Which contract a builder class follows: `GENERATOR`, `SHARDS` or `OPAQUE`."""
+    import tensorflow_datasets as tfds
+
+    if issubclass(cls, tfds.core.ShardBasedBuilder):
+        return SHARDS
+    return GENERATOR if issubclass(cls, tfds.core.GeneratorBasedBuilder) else OPAQUE
+
+
+def _check_version(cls: Any, spec: BuilderSpec) -> None:
+    own = [str(v) for v in (cls.VERSION, *(cls.SUPPORTED_VERSIONS or ())) if v]
+    for config in cls.BUILDER_CONFIGS or ():
+        own += [str(v) for v in (config.version, *(config.supported_versions or ())) if v]
+    if spec.version and own and spec.version not in own:
+        raise UnknownReference(
+            f"{cls.__name__} has no version {spec.version}.",
+            where=spec.source,
+            hint=f"It builds: {', '.join(dict.fromkeys(own))}.",
+            facts={"versions": own},
+        )
+
+
+def _check_config(cls: Any, spec: BuilderSpec) -> None:
+    names = [config.name for config in cls.BUILDER_CONFIGS or ()]
+    if spec.config and spec.config not in names:
+        near = difflib.get_close_matches(spec.config, names, 5) or names[:12]
+        raise UnknownReference(
+            f"{cls.__name__} has no config {spec.config!r}.",
+            where=spec.source,
+            hint=f"It has: {', '.join(near)}." if near else "It has no configs.",
+            facts={"configs": names},
+        )

@@ -1,0 +1,338 @@
+"""The local engine: decide, run what is ready, decide again, until a version stands.
+
+Whoever watches is told events, mappings with ``event`` and mostly ``stage``:
+
+    plan      the first plan (``plan``)
+    start     a stage begins (``reasons``)
+    progress  ``done``, ``total`` (or None), ``unit``
+    done      a stage ended well (``seconds``, ``result``)
+    failed    a stage ended badly (``error``)
+    wait      another process is at work on it (``holder``)
+    reused    another process has finished it meanwhile
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from provender.catalog import ClaimRecord, StageRecord, VersionRecord, claimed
+from provender.engine.decide import decide
+from provender.engine.execute import Tell, execute
+from provender.engine.operations import IN_WORKERS, operation
+from provender.engine.plan import HIT, Plan, Step
+from provender.engine.pool import Pool
+from provender.engine.publishing import catalog_version, mend
+from provender.engine.session import Session
+from provender.errors import ProvenderError, StoreError
+from provender.stages import examples, register
+
+
+@dataclass(frozen=True)
+class Built:
+    """How a build ended.
+
+    Attributes:
+        version: the version that stands now.
+        run_id: the run's row in the catalog.
+        plan: the plan that it began with.
+        ran: keys of the stages that ran, in the order they ended.
+        outcome: ``cached`` where nothing had to be done, ``reused`` where another process did
+            it, else ``succeeded``.
+        seconds: wall time.
+    """
+
+    version: VersionRecord
+    run_id: str
+    plan: Plan
+    ran: tuple[str, ...]
+    outcome: str
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The result for ``--json``."""
+        return {
+            "outcome": self.outcome,
+            "version": self.version.name,
+            "status": self.version.status,
+            "fingerprint": self.version.fingerprint,
+            "path": self.version.uri,
+            "splits": {each.name: each.examples for each in self.version.splits},
+            "run": self.run_id,
+            "seconds": round(self.seconds, 3),
+            "ran": list(self.ran),
+            "plan": self.plan.to_json(),
+        }
+
+
+def silent(_: Mapping[str, Any]) -> None:
+    """A watcher that does not watch."""
+
+
+def build(
+    session: Session, tell: Tell = silent, orchestrator: Mapping[str, Any] | None = None
+) -> Built:
+    """Builds a version, reusing all that has not changed.
+
+    Args:
+        session: the build.
+        tell: is told what happens.
+        orchestrator: ids of the orchestrator's run, for the record.
+
+    Returns:
+        The version and what was done for it.
+
+    Raises:
+        ConflictError: the number is published with other content; nothing was done.
+        ProvenderError: what a stage raised; finished stages are kept for the next try.
+    """
+    started = datetime.now(UTC)
+    facts = session.facts
+    plan = decide(session)
+    tell({"event": "plan", "plan": plan})
+    _refuse(session, plan, orchestrator)
+    if plan.done and plan.version is not None:
+        return _nothing_to_do(session, plan, orchestrator, started, "cached")
+
+    def waiting(held: ClaimRecord) -> None:
+        tell({"event": "wait", "stage": "build", "holder": str(held.owner)})
+
+    key = f"build/{facts.ref}:{facts.version}"
+    with claimed(session.catalog, key, on_wait=waiting, note=f"building {facts.ref}") as claim:
+        if claim.waited:
+            plan = decide(session)
+            _refuse(session, plan, orchestrator)
+            if plan.done and plan.version is not None:
+                return _nothing_to_do(session, plan, orchestrator, started, "reused")
+        return _Build(session, plan, tell, started).run(orchestrator)
+
+
+def _refuse(session: Session, plan: Plan, orchestrator: Mapping[str, Any] | None) -> None:
+    if plan.conflict is None:
+        return
+    facts = session.facts
+    run_id = session.catalog.begin_run(
+        "build",
+        facts.name,
+        facts.config,
+        facts.version,
+        session.options.to_json(),
+        orchestrator,
+    )
+    session.catalog.finish_run(run_id, "refused", {"error": plan.conflict.to_json()})
+    raise plan.conflict
+
+
+def _nothing_to_do(
+    session: Session,
+    plan: Plan,
+    orchestrator: Mapping[str, Any] | None,
+    started: datetime,
+    outcome: str,
+) -> Built:
+    facts, version = session.facts, plan.version
+    if version is None:
+        raise AssertionError
+    run_id = session.catalog.record_noop_run(
+        "build",
+        facts.name,
+        facts.config,
+        facts.version,
+        session.options.to_json(),
+        {"stages": len(plan.steps), "hits": len(plan.steps), "outcome": outcome},
+        version.id,
+        orchestrator=orchestrator,
+        started=started,
+    )
+    seconds = (datetime.now(UTC) - started).total_seconds()
+    return Built(version, run_id, plan, (), outcome, seconds)
+
+
+class _Build:
+    """One build that has something to do, while it holds the claim on its version."""
+
+    def __init__(self, session: Session, plan: Plan, tell: Tell, started: datetime) -> None:
+        self.s = session
+        self.first = self.plan = plan
+        self.tell = tell
+        self.started = started
+        self.pool = Pool(session.work, session.workers)
+        self.ran: list[str] = []
+        self.version: VersionRecord | None = None
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+
+    def run(self, orchestrator: Mapping[str, Any] | None) -> Built:
+        facts, catalog = self.s.facts, self.s.catalog
+        self.run_id = catalog.begin_run(
+            "build",
+            facts.name,
+            facts.config,
+            facts.version,
+            self.s.options.to_json(),
+            orchestrator,
+        )
+        hits = [step.record.id for step in self.first.steps if step.state == HIT and step.record]
+        kill = True
+        try:
+            catalog.record_hits(self.run_id, hits)
+            version = self._loop()
+            kill = False
+        except BaseException as error:
+            outcome = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            doc = error.to_json() if isinstance(error, ProvenderError) else {"message": repr(error)}
+            catalog.finish_run(self.run_id, outcome, {"error": doc, "ran": self.ran})
+            raise
+        finally:
+            self.pool.close(kill=kill)
+        seconds = (datetime.now(UTC) - self.started).total_seconds()
+        summary = {
+            "stages": len(self.plan.steps),
+            "hits": len(hits),
+            "ran": self.ran,
+            "version": version.name,
+            "version_id": version.id,
+        }
+        catalog.finish_run(self.run_id, "succeeded", summary)
+        return Built(version, self.run_id, self.first, tuple(self.ran), "succeeded", seconds)
+
+    def _loop(self) -> VersionRecord:
+        done: set[tuple[str, str | None]] = set()
+        while not (self.plan.done and (self.version or self.plan.version)):
+            ready = self.plan.ready
+            if not ready:
+                raise StoreError(
+                    "Nothing can run, yet the version is not there.",
+                    where=self.s.facts.ref,
+                    facts=self.plan.to_json(),
+                )
+            for step in ready:
+                if (step.key, step.fingerprint) in done:
+                    raise StoreError(
+                        f"{step.key} ran, yet what it wrote is not there.",
+                        where=self.s.work.store.url,
+                        hint="Is another program changing the store? `provender doctor` looks.",
+                        facts=step.to_json(),
+                    )
+                done.add((step.key, step.fingerprint))
+            self._level(ready)
+            self.s.forced.update(step.key for step in ready)
+            self.plan = decide(self.s)
+            if self.plan.conflict is not None:
+                raise self.plan.conflict
+        version = self.version or self.plan.version
+        if version is None:
+            raise AssertionError
+        return version
+
+    def _level(self, ready: Sequence[Step]) -> None:
+        kind = ready[0].kind
+        if kind == "examples":
+            self.pool.start()
+            for step in ready:
+                if any(each["kind"] == "forced" for each in step.reasons):
+                    folder = self.s.work.building / "examples" / str(step.fingerprint)
+                    shutil.rmtree(folder, ignore_errors=True)
+            parts = {step.key: self._parts(step) for step in ready}
+            flat = [part for each in parts.values() for part in each]
+            results = dict(zip([part.key for part in flat], self._all(flat), strict=True))
+            ready = [
+                replace(
+                    step,
+                    args={
+                        **step.args,
+                        "parts": [dict(results[part.key].result) for part in parts[step.key]],
+                    },
+                )
+                for step in ready
+            ]
+        if kind == register.KEY:
+            self._register(ready[0])
+        else:
+            self._all(ready)
+        self.ran += [step.key for step in ready]
+
+    def _parts(self, step: Step) -> list[Step]:
+        """The parts of a split: as an unfinished build cut it, else one for each worker."""
+        if step.tree is None:
+            raise AssertionError
+        parts = examples.parts_begun(self.s.work, step.tree.digest) or self.s.workers
+        found = []
+        for part in range(parts):
+            tree = examples.part_tree(step.tree, part, parts)
+            found.append(
+                Step(
+                    key=examples.part_key(step.args["split"], part, parts),
+                    op="part",
+                    state=step.state,
+                    tree=tree,
+                    reasons=step.reasons,
+                    args={**step.args, "part": part, "parts": parts},
+                    inputs=step.inputs,
+                )
+            )
+        return found
+
+    def _all(self, steps: Sequence[Step]) -> list[StageRecord]:
+        """Executes steps that do not depend on each other, as many at once as there are workers.
+
+        After the first failure no further step is begun; the first failure is raised.
+        """
+        if self.pool.workers == 1 or len(steps) == 1:
+            return [self._one(step) for step in steps]
+        with ThreadPoolExecutor(self.pool.workers) as threads:
+            futures = [threads.submit(self._guarded, step) for step in steps]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                self._stop.set()
+                for future in futures:
+                    future.cancel()
+                if not isinstance(_first_error(futures), ProvenderError):
+                    self.pool.close(kill=True)
+                raise
+
+    def _guarded(self, step: Step) -> StageRecord:
+        if self._stop.is_set():
+            raise StoreError("Not begun, since another stage failed.", where=step.key)
+        return self._one(step)
+
+    def _one(self, step: Step) -> StageRecord:
+        return execute(self.s, step, run_id=self.run_id, call=self._call, tell=self._tell)
+
+    def _call(self, op: str, args: Mapping[str, Any], progress: Any) -> dict[str, Any]:
+        if op in IN_WORKERS:
+            return self.pool.call(op, args, progress)
+        return operation(op)(self.s.work, args, progress)
+
+    def _tell(self, event: Mapping[str, Any]) -> None:
+        with self._lock:
+            self.tell(event)
+
+    def _register(self, step: Step) -> None:
+        """Publishes, or mends what was published, and commits it to the catalog."""
+        steps = {each.key: each for each in self.plan.steps}
+        known = self.plan.version
+        if known is not None:
+
+            def call(op: str, args: Mapping[str, Any], progress: Any) -> dict[str, Any]:
+                return mend(self.s, steps, known)
+
+            execute(self.s, step, run_id=self.run_id, call=call, tell=self._tell)
+            self.version = known
+            return
+        record = self._one(step)
+        steps[step.key] = replace(step, record=record)
+        self.version = catalog_version(self.s, steps, record, self.run_id)
+
+
+def _first_error(futures: Sequence[Any]) -> BaseException | None:
+    for future in futures:
+        if future.done() and not future.cancelled() and future.exception() is not None:
+            return future.exception()
+    return None

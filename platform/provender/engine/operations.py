@@ -1,0 +1,33 @@
+"""The table of what can be run, by name: the vocabulary of stage documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from provender.stages.site import Progress, Workplace
+
+Operation = Callable[[Workplace, Mapping[str, Any], Progress], dict[str, Any]]
+
+IN_WORKERS = frozenset({"part", "order", "shard", "iterator"})
+"""Operations heavy enough to be handed to worker processes."""
+
+
+def operation(name: str) -> Operation:
+    """The function behind an operation's name.
+
+    Stage modules import the builder machinery, so they are imported only when one is run.
+    """
+    from provender.stages import download, examples, manual, prepare, register, shards, splits
+
+    return {
+        "manual": manual.run,
+        "download": download.run,
+        "splits": splits.run,
+        "prepare": prepare.run,
+        "part": examples.run_part,
+        "order": examples.run_order,
+        "shard": shards.run,
+        "iterator": shards.run_iterator,
+        "register": register.run,
+    }[name]

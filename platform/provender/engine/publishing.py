@@ -1,0 +1,184 @@
+"""The end of a build: a version goes into the store and the catalog, or is mended there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from provender.catalog import ShardRecord, SplitRecord, StageRecord, VersionRecord
+from provender.engine import proof
+from provender.engine.execute import shard_files
+from provender.engine.plan import Step
+from provender.engine.session import Session
+from provender.errors import DamageError
+from provender.stages import register, shards
+
+
+def catalog_version(
+    session: Session, plan: Mapping[str, Step], record: StageRecord, run_id: str | None
+) -> VersionRecord:
+    """Commits a published directory to the catalog, in one transaction.
+
+    Args:
+        session: the build.
+        plan: stage key -> step; all hits but the register step.
+        record: the register stage's execution.
+        run_id: the run it belongs to.
+
+    Returns:
+        The version; the same one when it is committed twice.
+    """
+    result, last = record.result, plan[register.KEY]
+    facts, store = session.facts, session.work.store
+    by_split = last.args.get("splits", {})
+    shard_rows = [
+        ShardRecord(
+            split=split,
+            index=i,
+            count=len(each),
+            name=shard["name"],
+            size=shard["size"],
+            sha256=shard["sha256"],
+            crc32c=shard["crc32c"],
+            examples=shard["examples"],
+            token=result["files"][shard["name"]]["token"],
+            stage_id=_stage_id(plan, shards.key(split, i)),
+        )
+        for split, each in by_split.items()
+        for i, shard in enumerate(each)
+    ]
+    names = {each.name for each in shard_rows}
+    version = session.catalog.register_version(
+        facts.name,
+        facts.config,
+        facts.version,
+        record.fingerprint,
+        status="trial" if session.options.is_trial else "published",
+        path=result["target"],
+        uri=store.path(result["target"]),
+        splits=_splits(last),
+        shards=shard_rows,
+        features=result["features"],
+        info={
+            "dataset_info": result["info"],
+            "spec": facts.spec.to_json(),
+            "stages": {key: step.fingerprint for key, step in plan.items()},
+            "files": {n: each for n, each in result["files"].items() if n not in names},
+        },
+        tree=last.tree.to_json() if last.tree else None,
+        run_id=run_id,
+        lineage_inputs=[step.record.id for step in plan.values() if step.record],
+    )
+    _settle(session, plan, result)
+    return version
+
+
+def _stage_id(plan: Mapping[str, Step], key: str) -> str | None:
+    step = plan.get(key)
+    return step.record.id if step and step.record else None
+
+
+def _splits(last: Step) -> list[SplitRecord]:
+    if "prepared" in last.args:
+        return [
+            SplitRecord(name=name, examples=each["examples"], bytes=each["bytes"], shards=0)
+            for name, each in last.args["prepared"].items()
+        ]
+    return [
+        SplitRecord(
+            name=name,
+            examples=sum(shard["examples"] for shard in each),
+            bytes=sum(shard["size"] for shard in each),
+            shards=len(each),
+        )
+        for name, each in last.args["splits"].items()
+    ]
+
+
+def _settle(session: Session, plan: Mapping[str, Step], result: Mapping[str, Any]) -> None:
+    """Tells memory that the shards lie in the version now, and clears where they were made."""
+    moves, leftovers = [], set()
+    for key, step in plan.items():
+        if not key.startswith("shards/") or step.record is None:
+            continue
+        for name, output in shard_files(step.record).items():
+            if output.uri.startswith("building/") and name in result["files"]:
+                token = result["files"][name]["token"]
+                moves.append((step.record.id, output.name, f"{result['target']}/{name}", token))
+                leftovers.add(output.uri.rsplit("/", 1)[0])
+    session.catalog.update_artifacts(moves)
+    for folder in leftovers:
+        session.work.store.remove_tree(folder)
+
+
+def mend(session: Session, plan: Mapping[str, Step], version: VersionRecord) -> dict[str, Any]:
+    """Puts back what is missing or damaged in a published version, byte for byte.
+
+    Args:
+        session: the build.
+        plan: stage key -> step; the shards that were damaged have been made again.
+        version: the version.
+
+    Returns:
+        The register stage's result, with the identities of the files put back.
+
+    Raises:
+        DamageError: what was made again is not what was published.
+    """
+    store, last = session.work.store, plan[register.KEY]
+    known = {each.name: each for each in session.catalog.shards(version.id)}
+    listed: dict[str, Mapping[str, Any]] = dict(version.info["files"])
+    listed |= {
+        name: {"size": each.size, "token": each.token, "sha256": each.sha256}
+        for name, each in known.items()
+    }
+    sources = _sources(session, plan)
+    done: dict[str, Any] = {}
+    tokens: dict[tuple[str, int], str] = {}
+    for name, wanted in listed.items():
+        rel = f"{version.path}/{name}"
+        if proof.check_file(session, rel, store.stat(rel), wanted) is None:
+            continue
+        source = sources[name]
+        digest = _sha256(session, source)
+        if wanted.get("sha256") and digest != wanted["sha256"]:
+            raise DamageError(
+                f"{name} was made again, but is not what was published.",
+                where=store.path(rel),
+                hint="The builder is not deterministic. Publish a new version.",
+                facts={"published": wanted["sha256"], "made": digest},
+            )
+        found = store.write(rel, source) if isinstance(source, bytes) else store.copy(source, rel)
+        done[name] = {"size": found.size, "token": found.token}
+        if name in known:
+            tokens[known[name].split, known[name].index] = found.token
+    session.catalog.set_shard_tokens(version.id, tokens)
+    result = {
+        "target": version.path,
+        "files": {**listed, **done},
+        "features": dict(version.features),
+        "info": version.info["dataset_info"],
+        "mended": sorted(done),
+    }
+    _settle(session, plan, result)
+    return {**result, "files": done, "fingerprint": last.fingerprint}
+
+
+def _sources(session: Session, plan: Mapping[str, Step]) -> dict[str, str | bytes]:
+    """Where each file of the version can be had from: a store path, or its bytes."""
+    last = plan[register.KEY]
+    if "prepared" in last.args:
+        return {name: each["rel"] for name, each in last.args["files"].items()}
+    found: dict[str, str | bytes] = {}
+    found.update(register.small_files(session.work, last.args))
+    for key, step in plan.items():
+        if key.startswith("shards/") and step.record is not None:
+            found.update({name: each.uri for name, each in shard_files(step.record).items()})
+    return found
+
+
+def _sha256(session: Session, source: str | bytes) -> str:
+    if isinstance(source, bytes):
+        return hashlib.sha256(source).hexdigest()
+    return session.work.store.digest(source).sha256

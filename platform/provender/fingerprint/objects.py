@@ -1,0 +1,137 @@
+"""Shapes of instances: by their state, through the protocols that pickle uses.
+
+https://docs.python.org/3/library/pickle.html#pickling-class-instances
+"""
+
+from __future__ import annotations
+
+import copyreg
+import functools
+import warnings
+from typing import TYPE_CHECKING, Any, Final
+
+from provender.fingerprint import origin
+from provender.fingerprint.encoding import MAPPING, SEQUENCE, atom
+from provender.fingerprint.functions import Parts, is_memo
+from provender.fingerprint.graph import Shape, Unhashable
+
+if TYPE_CHECKING:
+    from provender.fingerprint.graph import Walker
+
+_HEAP: Final = 1 << 9
+_CONTENT: Final = (
+    str, bytes, int, float, complex, bytearray, list, tuple, dict, set, frozenset
+)  # fmt: skip
+
+
+def object_shape(obj: Any, walker: Walker) -> Shape:
+    """An instance without a shape maker of its own.
+
+    Raises:
+        Unhashable: it refuses to tell its state.
+    """
+    kind = type(obj)
+    if kind in copyreg.dispatch_table or _reduces_itself(kind):
+        return _by_reduce(obj, walker)
+    content = next((base for base in kind.__mro__ if base in _CONTENT), None)
+    if content is None and not _is_plain(kind):
+        return _by_reduce(obj, walker)
+    parts = Parts()
+    parts.add("type", "type", kind)
+    if content is not None:
+        parts.add("content", f"{content.__name__} content", content(obj))
+    for name, value in state_of(obj):
+        parts.add(f"attribute {name}", f"attribute {name}", value)
+    return Shape(atom("object"), MAPPING, parts.items, kind.__name__, labels=parts.labels)
+
+
+def state_of(obj: Any) -> list[tuple[str, Any]]:
+    """Attributes of an instance, from ``__dict__`` and ``__slots__``.
+
+    Values of ``functools.cached_property`` and memo caches do not count: they follow from the
+    rest (see `functions.is_memo`).
+    """
+    kind = type(obj)
+    found = [
+        (name, value)
+        for name, value in getattr(obj, "__dict__", {}).items()
+        if not is_memo(name, value)
+        and not isinstance(getattr(kind, name, None), functools.cached_property)
+    ]
+    for name in _slots(kind):
+        try:
+            value = getattr(obj, name)
+        except AttributeError:
+            continue
+        if not is_memo(name, value):
+            found.append((name, value))
+    return found
+
+
+def _slots(kind: type) -> list[str]:
+    found: list[str] = []
+    for base in kind.__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name in ("__dict__", "__weakref__"):
+                continue
+            private = name.startswith("__") and not name.endswith("__")
+            found.append(f"_{base.__name__.lstrip('_')}{name}" if private else name)
+    return found
+
+
+def _reduces_itself(kind: type) -> bool:
+    getstate = getattr(kind, "__getstate__", None)
+    return (
+        kind.__reduce_ex__ is not object.__reduce_ex__
+        or kind.__reduce__ is not object.__reduce__
+        or getstate is not getattr(object, "__getstate__", None)
+        or hasattr(kind, "__getnewargs__")
+        and not issubclass(kind, _CONTENT)
+    )
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether all state of the instances is in ``__dict__`` and slots: no C class among bases."""
+    return all(base is object or base.__flags__ & _HEAP for base in kind.__mro__) and (
+        kind.__basicsize__ > object.__basicsize__ or kind.__module__ != "builtins"
+    )
+
+
+def _by_reduce(obj: Any, walker: Walker) -> Shape:
+    kind = type(obj)
+    try:
+        with warnings.catch_warnings():
+            # Iterators of itertools warn that they will lose this protocol one day.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            reduced = obj.__reduce_ex__(4)
+    except Exception as e:  # noqa: BLE001 - user code, may raise anything
+        raise Unhashable(_reason(kind, e)) from e
+    if isinstance(reduced, str):
+        module = getattr(obj, "__module__", None) or kind.__module__
+        place = origin.of_module_name(module)
+        walker.saw(place)
+        items = [kind, place.name, place.version, f"{module}.{reduced}"]
+        return Shape(atom("named"), SEQUENCE, items, kind.__name__)
+    function, arguments, state, sequence, mapping, *_ = (*reduced, None, None, None, None)
+    parts = Parts()
+    parts.add("make", "maker", function)
+    parts.add("arguments", "arguments", arguments)
+    if isinstance(state, dict) and all(type(name) is str for name in state):
+        for name, value in state.items():
+            if not is_memo(name or "x", value):
+                parts.add(f"attribute {name}", f"attribute {name}", value)
+    elif state is not None:
+        parts.add("state", "state", state)
+    if sequence is not None:
+        parts.add("elements", "elements", list(sequence))
+    if mapping is not None:
+        parts.add("entries", "entries", dict(mapping))
+    return Shape(atom("reduce"), MAPPING, parts.items, kind.__name__, labels=parts.labels)
+
+
+def _reason(kind: type, error: Exception) -> str:
+    detail = str(error)
+    if not detail or "cannot pickle" in detail:
+        return kind.__name__
+    return f"{kind.__name__} ({detail[:120]})"

@@ -1,0 +1,1 @@
+"""Reducers for third-party types, one module for each group of packages; loaded when met."""

@@ -1,0 +1,418 @@
+"""Compiles a TFDS feature schema to a function from example to ``tf.train.Example`` bytes.
+
+The bytes equal those of TFDS with ``SerializeToString(deterministic=True)``. For the common
+features (text, labels, scalars, tensors, encoded images, sequences of scalars, nested dicts) one
+function per schema is generated, which costs a tenth of TFDS's path; a value that it does not
+know exactly goes through TFDS's own code, so what is accepted, converted or refused is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from provender.errors import BuilderError, ExampleError, ProvenderError
+from provender.records import leaves, protobuf
+
+Encoder = Callable[[Any], bytes]
+
+_SHOWN = 200
+
+
+def check_features(features: Any) -> None:
+    """Refuses a schema that tf.Example cannot hold, before any work is done.
+
+    Args:
+        features: a ``tfds.features.FeaturesDict`` (or another top-level feature).
+
+    Raises:
+        BuilderError: naming the first feature that cannot be stored, e.g. a bfloat16 tensor, a
+            ClassLabel without classes, or a tensor with two unknown dimensions and no encoding.
+    """
+    _try_serialize(features)
+    for path, feature in _leaf_features(features, ()):
+        try:
+            if type(feature) is _tfds().ClassLabel:
+                feature.encode_example(0)
+            elif type(feature) is _tfds().Tensor:
+                feature.encode_example(_zeros(_given_info(feature)))
+        except Exception as error:
+            raise _refused("/".join(path), feature, error) from error
+
+
+def compile_encoder(features: Any) -> Encoder:
+    """The encoder of a schema.
+
+    Args:
+        features: a ``tfds.features.FeaturesDict`` (or another top-level feature).
+
+    Returns:
+        A function from one example, as ``_generate_examples`` yields it, to the serialized
+        ``tf.train.Example``. It raises ExampleError, naming the feature and the value, wherever
+        TFDS would refuse the example.
+
+    Raises:
+        BuilderError: as `check_features`.
+    """
+    check_features(features)
+    slow = _SlowPath(features)
+    plan = _plan(features)
+    return slow if plan is None else plan.compile(slow)
+
+
+def _tfds() -> Any:
+    from tensorflow_datasets.core import features
+
+    return features
+
+
+# --- the schema, taken apart -------------------------------------------------------------------
+
+
+def _leaf_features(feature: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The connectors that hold values, with the keys that lead to them, through plain dicts."""
+    if isinstance(feature, _tfds().FeaturesDict):
+        for name, inner in feature.items():
+            yield from _leaf_features(inner, (*path, name))
+    else:
+        yield path, feature
+
+
+def _try_serialize(features: Any) -> None:
+    from tensorflow_datasets.core import example_serializer
+
+    info = features.get_serialized_info()
+    try:
+        zeros = _zeros(info)
+        example_serializer.ExampleSerializer(info).get_tf_example(zeros)
+    except Exception as error:
+        for name, feature in features.items() if hasattr(features, "items") else ():
+            part = {name: feature.get_serialized_info()}
+            try:
+                example_serializer.ExampleSerializer(part).get_tf_example(_zeros(part))
+            except Exception as inner:
+                raise _refused(name, feature, inner) from inner
+        raise _refused("", features, error) from error
+
+
+def _given_info(feature: Any) -> Any:
+    """What a Tensor feature wants to be given: it may be stored as another dtype, or as bytes."""
+    stored = feature.get_serialized_info()
+    if isinstance(stored, Mapping) or np.dtype(stored.np_dtype).kind == "O":
+        return feature.get_tensor_info()
+    return stored
+
+
+def _zeros(info: Any) -> Any:
+    """A dummy value for a (nested) serialized TensorInfo."""
+    if isinstance(info, Mapping):
+        return {name: _zeros(inner) for name, inner in info.items()}
+    shape = [1 if size is None else size for size in info.shape]
+    if np.dtype(info.np_dtype).kind == "O":
+        return np.full(shape, b"", dtype=object)
+    return np.zeros(shape, dtype=info.np_dtype)
+
+
+def _refused(name: str, feature: Any, error: BaseException) -> BuilderError:
+    return BuilderError(
+        f"Feature {name!r} cannot be stored in tf.Example: {_first_line(error)}",
+        where=f"feature {name!r}: {feature!r}"[:_SHOWN],
+        hint="change its dtype or encoding (tf.Example holds bytes, float32 and int64)",
+        facts={"feature": name, "error": str(error)},
+    )
+
+
+@dataclass(slots=True)
+class _Field:
+    """One feature of a compiled schema.
+
+    Attributes:
+        path: keys that lead to the value.
+        kind: "text", "label", "leaf" (pure: may be redone) or "own" (the feature's own code, which
+            may consume the value, e.g. read a file object: never to be run twice).
+        tool: prefix or entry table, or leaf function.
+        optional: None means absent.
+    """
+
+    path: tuple[str, ...]
+    kind: str
+    tool: Any
+    optional: bool
+
+    @property
+    def name(self) -> str:
+        return "/".join(self.path)
+
+
+def _plan(features: Any) -> _Plan | None:
+    """How to encode ``features`` quickly, or None where only TFDS's own code will do."""
+    tfds = _tfds()
+    if type(features) is not tfds.FeaturesDict:
+        return None
+    plan = _Plan()
+    if not _add_dict(features, (), plan):
+        return None
+    names = [item.name for item in plan.fields]
+    return plan if names and len(set(names)) == len(names) else None
+
+
+def _add_dict(feature: Any, path: tuple[str, ...], plan: _Plan) -> bool:
+    if not len(feature):
+        return False
+    plan.dicts.append((path, len(feature)))
+    for name, inner in feature.items():
+        here = (*path, name)
+        if type(inner) is _tfds().FeaturesDict:
+            if not _add_dict(inner, here, plan):
+                return False
+            continue
+        made = _make_field(here, inner)
+        if made is None:
+            return False
+        plan.fields.append(made)
+    return True
+
+
+def _make_field(path: tuple[str, ...], feature: Any) -> _Field | None:
+    tfds = _tfds()
+    key = "/".join(path).encode()
+    info = feature.get_serialized_info()
+    if isinstance(info, Mapping):
+        return None
+    optional = bool(getattr(info, "optional", False))
+    kind = type(feature)
+    if kind is tfds.Sequence:
+        leaf = _sequence_leaf(key, feature, info)
+        return None if leaf is None else _Field(path, "leaf", leaf, optional=False)
+    if info.sequence_rank:
+        return None
+    if kind is tfds.Text and feature.encoder is None:
+        return _Field(path, "text", leaves.TextPrefixes(key), optional)
+    if kind is tfds.ClassLabel:
+        return _Field(path, "label", leaves.LabelEntries(key, feature), optional=False)
+    if kind in (tfds.Tensor, tfds.Scalar) and feature.get_tensor_info().dtype == info.dtype:
+        if info.shape == () and np.dtype(info.np_dtype).kind == "O":
+            return _Field(path, "text", leaves.TextPrefixes(key), optional)
+        leaf = _tensor_leaf(key, info)
+        if leaf is not None:
+            return _Field(path, "leaf", leaf, optional)
+    return _Field(path, "own", leaves.converted_leaf(key, feature, info), optional=False)
+
+
+def _tensor_leaf(key: bytes, info: Any) -> leaves.Leaf | None:
+    dtype = np.dtype(info.np_dtype)
+    if dtype.kind not in "biuf":
+        return None
+    if info.shape:
+        return leaves.array_leaf(key, dtype, info.shape)
+    return _scalar_leaf(key, dtype)
+
+
+def _scalar_leaf(key: bytes, dtype: np.dtype) -> leaves.Leaf | None:
+    if dtype.kind == "b":
+        return leaves.bool_leaf(key)
+    if dtype.kind in "iu":
+        return leaves.int_leaf(key, dtype)
+    return leaves.float_leaf(key, dtype) if dtype.itemsize in (4, 8) else None
+
+
+def _sequence_leaf(key: bytes, feature: Any, info: Any) -> leaves.Leaf | None:
+    """A sequence of scalars; deeper ones become ragged fields, which TFDS lays out."""
+    tfds = _tfds()
+    inner = feature.feature
+    if info.sequence_rank != 1 or len(info.shape) != 1:
+        return None
+    length = info.shape[0]
+    optional = getattr(inner.get_serialized_info(), "optional", False)
+    if optional:
+        return None
+    if type(inner) is tfds.Text and inner.encoder is None:
+        return leaves.texts_leaf(key, length)
+    if type(inner) is tfds.ClassLabel:
+        return leaves.labels_leaf(key, inner, length)
+    dtype = np.dtype(info.np_dtype)
+    plain = type(inner) in (tfds.Tensor, tfds.Scalar) and inner.get_tensor_info().dtype == info.dtype
+    if plain and (dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize in (4, 8))):
+        return leaves.numbers_leaf(key, dtype, length)
+    return None
+
+
+# --- the generated function --------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Plan:
+    """A schema that the fast path covers: its dicts (path, number of keys) and its fields."""
+
+    dicts: list[tuple[tuple[str, ...], int]] = field(default_factory=list)
+    fields: list[_Field] = field(default_factory=list)
+
+    def compile(self, slow: _SlowPath) -> Encoder:
+        """Generates the encoder."""
+        ordered = sorted(self.fields, key=lambda item: protobuf.map_order(item.name))
+        space: dict[str, Any] = {
+            "slow": slow,
+            "lengths": leaves.ExamplePrefixes(),
+            "join": b"".join,
+        }
+        pure: list[str] = []
+        own: list[str] = []
+        pieces: list[str] = []
+        for i, item in enumerate(ordered):
+            space[f"t{i}"] = item.tool
+            lines, made = _field_source(item, i)
+            (own if item.kind == "own" else pure).extend(lines)
+            pieces += made
+        nested = self._dict_source()
+        body = [
+            "def encode(example):",
+            "    try:",
+            *(f"        {line}" for line in [*nested, *pure] or ["pass"]),
+            "    except Exception:",
+            "        return slow(example)",
+            *(f"    {line}" for line in own),
+            f"    size = {' + '.join(f'len({piece})' for piece in pieces)}",
+            f"    return join((lengths[size], {', '.join(pieces)}))",
+        ]
+        # The text is made of positions and repr()s of the schema's own keys; nothing is read from
+        # outside. A generated function saves the calls and loops that dominate small examples.
+        exec("\n".join(body), space)  # noqa: S102
+        encoder: Encoder = space["encode"]
+        return encoder
+
+    def _dict_source(self) -> list[str]:
+        lines = []
+        for path, count in self.dicts:
+            lines += [
+                f"if len({_dict_variable(path)}) != {count}: return slow(example)",
+            ]
+            lines += [
+                f"{_dict_variable(inner)} = {_dict_variable(path)}[{inner[-1]!r}]"
+                for inner, _ in self.dicts
+                if inner[:-1] == path and inner
+            ]
+        return lines
+
+
+def _dict_variable(path: tuple[str, ...]) -> str:
+    if not path:
+        return "example"
+    return "d_" + "_".join(part.encode().hex() for part in path)
+
+
+def _field_source(item: _Field, i: int) -> tuple[list[str], list[str]]:
+    """The statements that encode one field, and the variables that hold its bytes, in order."""
+    value = f"{_dict_variable(item.path[:-1])}[{item.path[-1]!r}]"
+    if item.kind == "label":
+        return [f"e{i} = t{i}[{value}]"], [f"e{i}"]
+    if item.kind == "own":
+        call = [
+            f"try: e{i} = t{i}({value})",
+            f"except Exception as error: slow.refuse({item.name!r}, {value}, error)",
+        ]
+        return call, [f"e{i}"]
+    if item.kind == "leaf":
+        call = f"t{i}(v{i})"
+        lines = [f"v{i} = {value}"]
+        lines.append(f"e{i} = b'' if v{i} is None else {call}" if item.optional else f"e{i} = {call}")
+        return lines, [f"e{i}"]
+    lines = [
+        f"v{i} = {value}",
+        f"if v{i}.__class__ is str: v{i} = v{i}.encode()",
+        f"elif v{i}.__class__ is not bytes: {_absent(i) if item.optional else 'return slow(example)'}",
+    ]
+    if item.optional:
+        lines.append(f"p{i} = t{i}[len(v{i})] if v{i} is not None else b''")
+        lines.append(f"if v{i} is None: v{i} = b''")
+    else:
+        lines.append(f"p{i} = t{i}[len(v{i})]")
+    return lines, [f"p{i}", f"v{i}"]
+
+
+def _absent(i: int) -> str:
+    return f"\n            if v{i} is not None: return slow(example)"
+
+
+# --- everything else ---------------------------------------------------------------------------
+
+
+class _SlowPath:
+    """TFDS's own encoding, laid out in our order, and the errors that name a value."""
+
+    def __init__(self, features: Any) -> None:
+        from tensorflow_datasets.core import example_serializer
+
+        self._features = features
+        self._serializer = example_serializer.ExampleSerializer(features.get_serialized_info())
+
+    def __call__(self, example: Any) -> bytes:
+        try:
+            encoded = self._features.encode_example(example)
+            proto = self._serializer.get_tf_example(encoded)
+            features = proto.features.feature
+            return protobuf.example({n: features[n].SerializeToString() for n in features})
+        except ProvenderError:
+            raise
+        except Exception as error:
+            name, value = self._culprit(example)
+            raise _bad_value(name, value, error) from error
+
+    @staticmethod
+    def refuse(name: str, value: Any, error: Exception) -> None:
+        """Raises the ExampleError for a value that a feature's own code refused."""
+        if isinstance(error, ProvenderError):
+            raise error
+        raise _bad_value(name, value, error) from error
+
+    def _culprit(self, example: Any) -> tuple[str, Any]:
+        """The first feature that is refused when tried alone, and its value."""
+        if not hasattr(self._features, "items"):
+            return "", example
+        wanted = dict(self._features.items())
+        if not isinstance(example, Mapping):
+            return "", example
+        if set(example) != set(wanted):
+            missing = sorted(set(wanted) - set(example))
+            extra = sorted(map(str, set(example) - set(wanted)))
+            return f"missing {missing}, not in the schema {extra}", dict(example)
+        alone = _tfds().FeaturesDict
+        for name, feature in wanted.items():
+            try:
+                _SlowPath(alone({name: feature}))._run({name: example[name]})
+            except Exception:  # noqa: BLE001 - any refusal names this feature
+                return name, example[name]
+        return "", example
+
+    def _run(self, example: Any) -> None:
+        self._serializer.get_tf_example(self._features.encode_example(example))
+
+
+def _bad_value(name: str, value: Any, error: BaseException) -> ExampleError:
+    shown = _short(value)
+    return ExampleError(
+        f"Feature {name!r} cannot hold {shown}: {_last_line(error)}"
+        if name
+        else f"The example cannot be encoded: {_last_line(error)}",
+        where=f"feature {name!r}" if name else "the whole example",
+        hint="make _generate_examples yield what the feature declares",
+        facts={"feature": name, "value": shown, "error": f"{type(error).__name__}: {error}"[:2000]},
+    )
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, (str, bytes)) and len(value) > _SHOWN:
+        value = value[:_SHOWN]
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[-1].strip() if lines else type(error).__name__

@@ -1,0 +1,211 @@
+"""The examples stage: a split's examples, generated, encoded and sorted into runs.
+
+A split is worked on in parts. Each part replays the whole generator and encodes only its own
+chunks, which is right for every generator: many number their examples as they go, so handing
+each part other inputs would change keys. The stage itself joins the parts: it finds duplicate
+keys from the runs' indexes, before any shard is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from provender.builders.capture import Call, examples_of
+from provender.builders.capture import run as call_for_real
+from provender.errors import BuilderError, SplitError
+from provender.fingerprint import Tree, combine
+from provender.stages.site import Progress, Workplace
+
+if TYPE_CHECKING:
+    from provender.builders.facts import BuilderFacts
+    from provender.records import Order
+
+ENCODING = 1
+"""Revision of how examples become record bytes and in which order; part of every fingerprint."""
+
+
+def key(split: str) -> str:
+    """The stage key of a split."""
+    return f"examples/{split}"
+
+
+def part_key(split: str, part: int, parts: int) -> str:
+    """The stage key of one part of a split."""
+    return f"examples/{split}/part-{part}-of-{parts}"
+
+
+def tree(
+    facts: BuilderFacts,
+    split: str,
+    about: Mapping[str, Any],
+    inputs: Tree,
+    plan_method: str,
+    max_examples: int | None,
+) -> Tree:
+    """The stage's fingerprint; it does not depend on the number of parts.
+
+    Args:
+        facts: the builder.
+        split: split name; it salts the order of examples.
+        about: the splits stage's description of this split.
+        inputs: all bytes from outside; counted only where the arguments do not name them.
+        plan_method: the planning method; counted where it runs again to generate.
+        max_examples: limit of examples, or None.
+    """
+    function = about["function"]
+    known = facts.code.get(function) if function else None
+    parts: dict[str, Any] = {
+        "code": known or facts.code[plan_method],
+        "setting": facts.setting,
+        "features": facts.features,
+        "split": split,
+        "in generator order": facts.in_order,
+        "encoding": ENCODING,
+    }
+    if about["arguments"] is not None:
+        parts["arguments"] = Tree.from_json(about["arguments"])
+    if about["replay"]:
+        parts["planning code"] = facts.code[plan_method]
+        parts["inputs"] = inputs
+    if max_examples is not None:
+        parts["max_examples"] = max_examples
+    return combine(key(split), parts)
+
+
+def part_tree(whole: Tree, part: int, parts: int) -> Tree:
+    """The fingerprint of one part."""
+    return combine(f"part {part} of {parts}", {"examples": whole, "part": part, "parts": parts})
+
+
+def runs_dir(work: Workplace, fingerprint: str, parts: int) -> Path:
+    """Local folder of a split's runs."""
+    return work.building / "examples" / fingerprint / f"parts-{parts}"
+
+
+def parts_begun(work: Workplace, fingerprint: str) -> int | None:
+    """The number of parts that an unfinished build of this split was cut into, if any."""
+    folder = work.building / "examples" / fingerprint
+    if not folder.is_dir():
+        return None
+    found = [int(each.name.removeprefix("parts-")) for each in folder.glob("parts-*")]
+    return max(found, default=None)
+
+
+def run_part(work: Workplace, args: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    """Generates, encodes and sorts one part.
+
+    Args:
+        work: the place of work.
+        args: ``split``, ``about`` (from the splits stage), ``plan`` (store path or None),
+            ``records`` and ``manual`` (for a replay), ``part``, ``parts``, ``fingerprint`` of
+            the split's stage, ``in_order``, ``max_examples``.
+        progress: told the examples encoded so far.
+
+    Returns:
+        A `PartResult` as JSON, and its ``directory``'s files with their sizes.
+    """
+    from provender.records import KeyHasher, RunWriter, check_features, compile_encoder
+
+    builder = work.loaded.builder
+    features = builder.info.features
+    check_features(features)
+    writer = RunWriter(
+        runs_dir(work, args["fingerprint"], args["parts"]),
+        args["part"],
+        args["parts"],
+        hasher=KeyHasher(args["split"], in_order=args["in_order"]),
+        encode=compile_encoder(features),
+        max_examples=args["max_examples"],
+    )
+    result = writer.write_part(
+        _generate(work, args),
+        on_progress=lambda count, size: progress(
+            {"done": count, "total": None, "unit": "examples", "bytes": size}
+        ),
+    )
+    return result.to_json()
+
+
+def _generate(work: Workplace, args: Mapping[str, Any]) -> Iterable[tuple[Any, Any]]:
+    from provender.builders.arguments import decode
+    from provender.builders.download import DownloadManager
+
+    builder, about = work.loaded.builder, args["about"]
+    if about["replay"]:
+        recorded = DownloadManager.records_from_json(args["records"])
+        manager = work.download_manager(recorded=recorded, online=False)
+        found = examples_of(builder, manager, args["split"])
+    else:
+        encoded = json.loads(work.store.read(args["plan"]))[args["split"]]
+        call = decode(encoded, work.roots)
+        found = call_for_real(builder, Call(about["function"], tuple(call["args"]), call["kwargs"]))
+    if not isinstance(found, Iterable):
+        raise BuilderError(
+            f"{about['function']} returned {type(found).__name__} instead of (key, example) pairs.",
+            where=f"split {args['split']}",
+            hint="Make it a generator: `yield key, example`.",
+        )
+    return found
+
+
+def bounded(examples: Iterable[tuple[Any, Any]], limit: int | None) -> Iterable[tuple[Any, Any]]:
+    """The first examples of an iterator, or all of them."""
+    return examples if limit is None else islice(examples, limit)
+
+
+def run_order(work: Workplace, args: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    """Joins a split's parts: totals, content digest, duplicate keys, order of the examples.
+
+    Args:
+        work: the place of work.
+        args: ``split``, ``fingerprint``, ``parts`` (list of `PartResult` as JSON),
+            ``allow_empty``.
+        progress: not told anything; this reads indexes only.
+
+    Returns:
+        ``examples``, ``bytes`` (payload), ``digest`` of the content, ``parts``,
+        ``files``: name -> size of all that shards are cut from.
+
+    Raises:
+        DuplicateKeyError: two examples share a key; both are shown.
+        SplitError: there is no example, and empty splits are not allowed.
+    """
+    from provender.records import PartResult, plan_order, split_digest
+
+    results = [PartResult.from_json(each) for each in args["parts"]]
+    examples = sum(each.examples for each in results)
+    if not examples and not args["allow_empty"]:
+        raise SplitError(
+            f"Split {args['split']!r} has no examples.",
+            where=f"split {args['split']}",
+            hint="Mend the generator, or allow it with --allow-empty (allow_empty in "
+            "provender.toml).",
+        )
+    folder = runs_dir(work, args["fingerprint"], len(results))
+    if examples:
+        plan_order(folder, results)
+    files = {
+        f"{r.name}{end}": size
+        for p in results
+        for r in p.runs
+        for end, (size, _) in r.files.items()
+    }
+    files |= {each.name: each.stat().st_size for each in folder.glob("order.*")}
+    return {
+        "examples": examples,
+        "bytes": sum(each.payload_bytes for each in results),
+        "digest": split_digest(results),
+        "parts": len(results),
+        "files": files,
+    }
+
+
+def order_of(work: Workplace, result: Mapping[str, Any], fingerprint: str) -> Order:
+    """The order of a finished split's examples, on this machine."""
+    from provender.records import Order
+
+    return Order.load(runs_dir(work, fingerprint, result["parts"]))

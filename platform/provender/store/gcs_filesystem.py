@@ -1,0 +1,221 @@
+"""gcsfs as a transport for Google Cloud Storage's JSON API: credentials, retries, connections.
+
+Imported for ``gs://`` stores only; importing gcsfs costs most of a second.
+"""
+
+# Paths are plain strings here: pathlib costs more than the system call, and URLs are no Paths.
+# ruff: noqa: PTH111
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import random
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from provender.errors import StoreError
+
+EMULATOR = "STORAGE_EMULATOR_HOST"
+_HNS = "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"
+if os.environ.get(EMULATOR):
+    # With it, every bucket operation first asks over TLS gRPC, which an emulator never answers.
+    os.environ.setdefault(_HNS, "false")
+
+import aiohttp  # noqa: E402
+import fsspec.asyn  # noqa: E402
+import fsspec.config  # noqa: E402
+import google.auth.exceptions  # noqa: E402
+from gcsfs.core import GCSFileSystem  # noqa: E402
+from gcsfs.retry import validate_response  # noqa: E402
+
+RETRIABLE = {408, 429, 500, 502, 503, 504}
+_LONGEST_WAIT = 60.0
+_METADATA_ADDRESS = ("169.254.169.254", 80)
+_PRODUCT_NAME = "/sys/class/dmi/id/product_name"
+TRANSIENT = (aiohttp.ClientError, asyncio.TimeoutError, ConnectionError)
+
+
+class Answer(NamedTuple):
+    """What the service answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often, and after how many seconds, a refused or cut request is sent again.
+
+    The wait doubles from `first` to `ceiling` and is then drawn from its upper half, so that
+    many workers do not come back together. A ``Retry-After`` header wins if it asks for longer.
+    """
+
+    attempts: int = 7
+    first: float = 0.25
+    ceiling: float = 16.0
+
+    def wait(self, attempt: int, retry_after: str | None = None) -> float:
+        """Seconds to wait after attempt number `attempt` (from 0) has failed."""
+        drawn = min(self.ceiling, self.first * 2**attempt) * random.uniform(0.5, 1.0)  # noqa: S311
+        if retry_after and retry_after.isdigit():
+            return min(_LONGEST_WAIT, max(drawn, float(retry_after)))
+        return drawn
+
+
+class Filesystem(GCSFileSystem):
+    """`GCSFileSystem` that heeds Retry-After, also retries timeouts, and logs no expected refusal."""
+
+    retry: ClassVar[Retry] = Retry()
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *args: str,
+        headers: dict[str, str] | None = None,
+        json: Any = None,
+        data: bytes | None = None,
+        attempts: int | None = None,
+        **params: Any,
+    ) -> Any:
+        """One call of the JSON API, sent again while it fails for reasons that may pass.
+
+        Args:
+            method: HTTP method.
+            path: below the API's root, with ``{}`` for each of `args`, or a whole URL.
+            args: path components to quote.
+            headers: extra headers.
+            json: body as a JSON document.
+            data: body as bytes.
+            attempts: how often to try; 1 for requests that must not be repeated blindly.
+            params: query parameters; None values vanish.
+        """
+        for name in ("cache_type", "cache_source"):  # gcsfs's own telemetry
+            params.pop(name, None)
+        last = (attempts or self.retry.attempts) - 1
+        for attempt in range(last + 1):
+            retry_after = None
+            try:
+                await self._set_session()
+                async with self.session.request(
+                    method=method,
+                    url=self._format_path(path, args),
+                    params=self._get_params(params),
+                    json=json,
+                    headers=self._get_headers(headers),
+                    data=io.BytesIO(data) if data else None,  # a file: bytes make aiohttp warn
+                    timeout=self.requests_timeout,
+                ) as answer:
+                    body = await answer.read()
+                    if answer.status not in RETRIABLE or attempt == last:
+                        validate_response(answer.status, body, path, args)
+                        return answer.status, answer.headers, answer.request_info, body
+                    retry_after = answer.headers.get("Retry-After")
+            except TRANSIENT:
+                if attempt == last:
+                    raise
+            await asyncio.sleep(self.retry.wait(attempt, retry_after))
+        raise AssertionError  # the last attempt returned or raised
+
+    def request(self, method: str, path: str, *args: str, **kwargs: Any) -> Answer:
+        """`_request` from synchronous code; see there."""
+        status, headers, _, body = fsspec.asyn.sync(
+            self.loop, self._request, method, path, *args, **kwargs
+        )
+        return Answer(status, headers, body)
+
+
+def connect(where: str) -> Filesystem:
+    """The file system for ``gs://`` with the credentials of this process.
+
+    Args:
+        where: the store's URL, for messages.
+
+    Raises:
+        StoreError: there are no credentials, or they cannot be read.
+    """
+    options: dict[str, Any] = {
+        "use_listings_cache": False,
+        "skip_instance_cache": True,
+        "requests_timeout": aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60),
+    }
+    token = credentials_source(where)
+    if token is not None:
+        options["token"] = token
+    if token == "anon":  # noqa: S105 - gcsfs's name for "no credentials"
+        options["project"] = "emulator"
+    try:
+        return Filesystem(**options)
+    except (google.auth.exceptions.GoogleAuthError, ValueError, OSError) as exc:
+        message = f"the Google Cloud credentials cannot be used: {exc}"
+        raise StoreError(message, where=where, hint=_CREDENTIALS_HINT) from exc
+
+
+_CREDENTIALS_HINT = (
+    "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key "
+    "file, or FSSPEC_GS_TOKEN=anon for public buckets"
+)
+
+
+def credentials_source(where: str) -> str | None:
+    """Decides where credentials come from, looking at this machine only.
+
+    In this order: an emulator (none needed); fsspec's configuration for gs (``FSSPEC_GS_TOKEN``),
+    which is then left to gcsfs; ``GOOGLE_APPLICATION_CREDENTIALS``; gcloud's
+    application-default file; the metadata server, if this machine looks like one of Google's.
+    Asking the metadata server blindly, as gcsfs would, takes half a minute elsewhere.
+
+    Returns:
+        gcsfs's ``token``, or None to leave the choice to fsspec's configuration.
+
+    Raises:
+        StoreError: none of them is there; names all.
+    """
+    if os.environ.get(EMULATOR):
+        return "anon"
+    configured = fsspec.config.conf
+    if any("token" in configured.get(scheme, {}) for scheme in ("gs", "gcs")):
+        return None
+    key_file = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
+    if key_file and not os.path.exists(key_file):
+        message = f"GOOGLE_APPLICATION_CREDENTIALS names a file that is not there: {key_file}"
+        raise StoreError(message, where=where, hint=_CREDENTIALS_HINT)
+    if key_file or os.path.exists(_gcloud_file()) or _on_google():
+        return "google_default"
+    message = (
+        "there are no Google Cloud credentials: GOOGLE_APPLICATION_CREDENTIALS is not set, "
+        f"{_gcloud_file()} does not exist, and this is no machine of Google Cloud"
+    )
+    raise StoreError(message, where=where, hint=_CREDENTIALS_HINT)
+
+
+def _gcloud_file() -> str:
+    folder = os.environ.get("CLOUDSDK_CONFIG") or os.path.expanduser("~/.config/gcloud")
+    return os.path.join(folder, "application_default_credentials.json")
+
+
+def _on_google() -> bool:
+    """Whether a metadata server with credentials is to be expected here."""
+    if os.environ.get("NO_GCE_CHECK", "").lower() == "true":
+        return False
+    if os.environ.get("GCE_METADATA_HOST") or os.environ.get("K_SERVICE"):
+        return True
+    try:
+        with open(_PRODUCT_NAME, encoding="utf-8") as file:
+            if file.read().startswith("Google"):
+                return True
+    except OSError:
+        pass
+    # A sandboxed pod cannot see the product name; one second settles it.
+    if not os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return False
+    try:
+        with socket.create_connection(_METADATA_ADDRESS, timeout=1):
+            return True
+    except OSError:
+        return False
