@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from provender.catalog import VIEWS, ArtifactRecord
 from provender.errors import CatalogError, UnknownReference
 
@@ -128,7 +129,9 @@ def test_v_versions_and_v_lineage(catalog, chain):
     toy = by_name["toy"]
     assert (toy["version"], toy["status"], toy["aliases"]) == ("1.0.0", "published", "latest")
     assert [toy[c] for c in ("splits", "examples", "bytes", "shards")] == [2, 100, 999, 2]
-    edges = {(row["child_name"], row["parent_name"], row["via"]) for row in view(catalog, "v_lineage")}
+    edges = {
+        (row["child_name"], row["parent_name"], row["via"]) for row in view(catalog, "v_lineage")
+    }
     assert ("toy:shards/train/00000", "toy:examples/train/0", "run-a") in edges
     assert ("derived:1.0.0", "toy:1.0.0", None) in edges
     assert ("toy:download", "https://upstream", "https://upstream") in edges
@@ -142,7 +145,12 @@ def test_v_stage_runs(catalog):
     stage(catalog, "examples/0", ["a", "b"])
     good, bad = sorted(view(catalog, "v_stage_runs"), key=lambda row: row["state"], reverse=True)
     assert (bad["error"], bad["config"], bad["outputs"]) == ("gone", "big", 0)
-    assert (good["stage"], good["outputs"], good["bytes"], good["error"]) == ("examples", 2, 2, None)
+    assert (good["stage"], good["outputs"], good["bytes"], good["error"]) == (
+        "examples",
+        2,
+        2,
+        None,
+    )
     assert 0 <= good["seconds"] < 5
 
 

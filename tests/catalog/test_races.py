@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from provender.catalog import Catalog, Owner, claimed, this_process
 from provender.catalog.processes import host_identity
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+
 from provender.catalog import ArtifactRecord, this_process
 from provender.errors import CatalogError, UnknownReference
 

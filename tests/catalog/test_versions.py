@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from provender.catalog import ShardRecord, SplitRecord
 from provender.errors import CatalogError, ConflictError, UnknownReference
 
@@ -13,7 +14,11 @@ def test_a_version_is_read_as_it_was_registered(catalog, publish):
     assert catalog.version_by_fingerprint("fp") == stored
     assert catalog.version_by_id(stored.id) == stored
     assert catalog.version_by_alias("toy", "big", "latest") == stored
-    assert (stored.name, stored.status, stored.aliases) == ("toy/big:1.0.0", "published", ("latest",))
+    assert (stored.name, stored.status, stored.aliases) == (
+        "toy/big:1.0.0",
+        "published",
+        ("latest",),
+    )
     assert stored.splits == (
         SplitRecord("train", 90, 900, 1, {"mean": 4.5}),
         SplitRecord("test", 10, 99, 1),
@@ -98,8 +103,8 @@ def test_retracting_moves_latest_back_and_drops_other_aliases(catalog, publish):
     assert {name: one.version_id for name, one in catalog.aliases("toy").items()} == {
         "latest": old.id
     }
-    moved = catalog.alias_history("toy", name="golden")
-    assert [(change.version, change.by) for change in moved][0] == (None, "ada")
+    newest = catalog.alias_history("toy", name="golden")[0]
+    assert (newest.version, newest.by) == (None, "ada")
 
 
 def test_retracting_with_a_successor_moves_all_aliases(catalog, publish):
@@ -136,7 +141,12 @@ def test_a_trial_takes_the_place_of_the_one_before(catalog, publish):
     [replaced] = catalog.versions("toy", include=["replaced"])
     assert (replaced.id, replaced.successor_id) == (first.id, second.id)
     back = publish("1.0.0", "t1", status="trial", path="again")
-    assert (back.id, back.status, back.path, back.successor_id) == (first.id, "trial", "again", None)
+    assert (back.id, back.status, back.path, back.successor_id) == (
+        first.id,
+        "trial",
+        "again",
+        None,
+    )
     assert [one.id for one in catalog.versions("toy")] == [first.id]
 
 

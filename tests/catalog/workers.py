@@ -15,7 +15,14 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from provender.catalog import ArtifactRecord, Catalog, ShardRecord, SplitRecord, claimed, this_process
+from provender.catalog import (
+    ArtifactRecord,
+    Catalog,
+    ShardRecord,
+    SplitRecord,
+    claimed,
+    this_process,
+)
 
 
 def open_first(url: str, number: int) -> Any:

@@ -36,7 +36,9 @@ def tfds() -> Any:
         patch.setattr(
             example_serializer.ExampleSerializer,
             "serialize_example",
-            lambda self, example: self.get_tf_example(example).SerializeToString(deterministic=True),
+            lambda self, example: self.get_tf_example(example).SerializeToString(
+                deterministic=True
+            ),
         )
         yield tensorflow_datasets
 

@@ -68,7 +68,9 @@ def nested_case(tfds: Any) -> tuple[Any, Callable[[], Any]]:
                 {
                     "faces": boxes,
                     "tokens": [list(range(j)) for j in range(i % 4)],
-                    "ids": [j * 10**i % 2**62 for j in range(i % 5)] if i % 2 else np.arange(-2, i % 7),
+                    "ids": [j * 10**i % 2**62 for j in range(i % 5)]
+                    if i % 2
+                    else np.arange(-2, i % 7),
                     "three": [0.5, float(i), -1e-8],
                     "names": ["a", b"b\0", ""][: i % 4],
                     "tags": ["3", 2, 6][: i % 4],

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provender.errors import BuilderError
@@ -17,6 +17,7 @@ KEYS = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(salt=st.text(max_size=10), keys=st.lists(KEYS, max_size=5))
 def test_digest_is_tfds_hash(salt: str, keys: list[Any]) -> None:
     from tensorflow_datasets.core import hashing
@@ -29,12 +30,14 @@ def test_digest_is_tfds_hash(salt: str, keys: list[Any]) -> None:
     assert ours.digests(keys, 0) == b"".join(expected)
 
 
+@settings(deadline=None)
 @given(keys=st.lists(st.text(), min_size=1))
 def test_a_batch_of_texts_equals_one_by_one(keys: list[str]) -> None:
     hasher = KeyHasher("train")
     assert hasher.digests(keys, 7) == b"".join(hasher.digest(key, 7) for key in keys)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-(2**100), 2**100), min_size=2))
 def test_in_order_digests_sort_like_the_numbers(numbers: list[int]) -> None:
     hasher = KeyHasher("train", in_order=True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from provender.errors import BuilderError
 from provender.records import shard_bounds, shard_count, shard_name
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**42), st.integers(1, 2**31))
 def test_count_equals_tfds(total: int, examples: int) -> None:
     from tensorflow_datasets.core.utils import shard_utils
@@ -20,6 +23,7 @@ def test_count_equals_tfds(total: int, examples: int) -> None:
     assert shard_count(total, examples) == theirs
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**6), st.integers(1, 5000))
 def test_bounds_equal_tfds(examples: int, shards: int) -> None:
     from tensorflow_datasets.core.utils import shard_utils
@@ -28,9 +32,10 @@ def test_bounds_equal_tfds(examples: int, shards: int) -> None:
     bounds = shard_bounds(examples, shards)
     assert [end for _, end in bounds] == list(shard_utils.get_shard_boundaries(examples, shards))
     assert bounds[0][0] == 0
-    assert all(low[1] == high[0] for low, high in zip(bounds, bounds[1:], strict=False))
+    assert all(low[1] == high[0] for low, high in pairwise(bounds))
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**60), st.integers(0, 2**20), st.integers(1, 2**31), st.integers(0, 2**33))
 def test_count_ends_for_any_input(total: int, examples: int, low: int, more: int) -> None:
     count = shard_count(total, examples, min_size=low, max_size=low + more)
@@ -48,7 +53,9 @@ def test_sizes_are_honoured_and_a_request_wins() -> None:
     assert shard_count(100 << 20, 5000, 7) == 7
 
 
-@pytest.mark.parametrize(("requested", "low", "high"), [(0, 1, 2), (6, 1, 2), (None, 0, 2), (None, 3, 2)])
+@pytest.mark.parametrize(
+    ("requested", "low", "high"), [(0, 1, 2), (6, 1, 2), (None, 0, 2), (None, 3, 2)]
+)
 def test_senseless_requests(requested: int | None, low: int, high: int) -> None:
     with pytest.raises(BuilderError):
         shard_count(100, 5, requested, low, high)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provender.errors import DamageError, UnknownReference
@@ -32,6 +32,7 @@ def test_framing_equals_tensorflow(tmp_path: Path) -> None:
     assert [payload for _, payload in iter_records(path)] == PAYLOADS
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=400), max_size=40))
 def test_what_was_framed_is_read(payloads: list[bytes]) -> None:
     joined, sizes = frame_joined(payloads)
@@ -42,6 +43,7 @@ def test_what_was_framed_is_read(payloads: list[bytes]) -> None:
     assert [offset for offset, _ in found] == offsets_of(payloads)[:-1].tolist()
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=50), min_size=1, max_size=8), st.data())
 def test_any_flipped_byte_or_cut_is_noticed(payloads: list[bytes], data: st.DataObject) -> None:
     joined = bytearray(frame_joined(payloads)[0])
@@ -77,7 +79,10 @@ def test_random_access(shard: Path) -> None:
         assert list(reader.iter(7, 7)) == []
         with pytest.raises(UnknownReference):
             reader.read(5000)
-    with shard.open("rb") as file, ShardReader(file, read_offsets(Path(f"{shard}.offsets"))) as reader:
+    with (
+        shard.open("rb") as file,
+        ShardReader(file, read_offsets(Path(f"{shard}.offsets"))) as reader,
+    ):
         assert reader.read(3) == expected[3]
 
 

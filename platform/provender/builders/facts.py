@@ -1,7 +1,7 @@
 """What a plan needs to know of a builder, as data.
 
 `BuilderFacts` is computed from the live class once, and kept in a file together with the
-identities (size, mtime, inode, ctime) of every source file and the versions of every
+identities (size, mtime, inode, ctime) of every source file and of the metadata of every
 distribution it was computed from. While those hold, a plan needs neither the builder nor
 tensorflow_datasets.
 """
@@ -9,21 +9,23 @@ tensorflow_datasets.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import inspect
 import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from provender.builders.capture import EXAMPLES
-from provender.builders.download import ChecksumFile
 from provender.builders.load import GENERATOR, SHARDS, Loaded, load
 from provender.builders.spec import BuilderSpec
 from provender.fingerprint import Hasher, Tree, combine, self_attributes, walk_method
+
+if TYPE_CHECKING:
+    from provender.builders.download import ChecksumFile
 
 FORMAT = 1
 """Revision of the file below and of what goes into it; another number is computed anew."""
@@ -110,22 +112,44 @@ class BuilderFacts:
         )
 
 
-def facts_of(spec: BuilderSpec, memory: Path) -> BuilderFacts:
+def checksums_of(cls: type, name: str, folder: Path) -> ChecksumFile:
+    """The registered checksums of a builder, and where new ones are to be written.
+
+    Beside the builder's own module, as TFDS has it, unless that is an installed package: then in
+    the project's folder.
+
+    Args:
+        cls: the builder class.
+        name: dataset name.
+        folder: the project's folder of checksum files.
+    """
+    from provender.builders.download import ChecksumFile
+
+    found = ChecksumFile.for_builder(cls)
+    if found.write_to is not None and not cls.__module__.startswith("provender."):
+        return found
+    return ChecksumFile.for_builder(cls, project_file=folder / f"{name}.tsv")
+
+
+def facts_of(spec: BuilderSpec, memory: Path, checksums: Path) -> BuilderFacts:
     """The facts of a builder, from memory while its sources are unchanged.
 
     Args:
         spec: the builder.
         memory: folder to remember facts in.
+        checksums: the project's folder of checksum files.
 
     Raises:
         UnknownReference: nothing can be loaded under the spec.
         BuilderError: the builder breaks the contract.
     """
-    key = json.dumps([FORMAT, sys.version_info[:2], spec.to_json()], sort_keys=True)
+    key = json.dumps(
+        [FORMAT, sys.prefix, sys.version_info[:2], str(checksums), spec.to_json()], sort_keys=True
+    )
     file = memory / f"{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}.json"
     if (known := _remembered(file)) is not None:
         return known
-    facts, files, distributions = _compute(load(spec))
+    facts, files, distributions = _compute(load(spec), checksums)
     from provender.builders.purity import reads_only_source
 
     if reads_only_source(f for f in files if f.endswith(".py")):
@@ -140,22 +164,16 @@ def _remembered(file: Path) -> BuilderFacts | None:
         return None
     if any(_identity(path) != known for path, known in doc["files"].items()):
         return None
-    if any(_installed(name) != version for name, version in doc["distributions"].items()):
-        return None
     return BuilderFacts.from_json(doc["facts"])
 
 
 def _remember(
-    file: Path, facts: BuilderFacts, files: frozenset[str], distributions: frozenset[str]
+    file: Path, facts: BuilderFacts, files: frozenset[str], names: frozenset[str]
 ) -> None:
-    doc = {
-        "facts": facts.to_json(),
-        "files": {path: _identity(path) for path in sorted(files)},
-        "distributions": {name: _installed(name) for name in sorted(distributions)},
-    }
+    known = {path: _identity(path) for path in sorted(files | _metadata_files(names))}
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps(doc), encoding="utf-8")
+    part.write_text(json.dumps({"facts": facts.to_json(), "files": known}), encoding="utf-8")
     part.replace(file)
 
 
@@ -167,14 +185,29 @@ def _identity(path: str) -> list[int] | None:
     return [found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns]
 
 
-def _installed(distribution: str) -> str | None:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+def _metadata_files(distributions: frozenset[str]) -> frozenset[str]:
+    """The METADATA files of installed distributions: another version means another file.
+
+    Looking at a file is a hundred times cheaper than importing `importlib.metadata`.
+    """
+    import importlib.metadata
+
+    found = set()
+    for name in distributions:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            distribution = importlib.metadata.distribution(name)
+            found.add(str(distribution.locate_file(_info_folder(distribution))))
+    return frozenset(found)
 
 
-def _compute(loaded: Loaded) -> tuple[BuilderFacts, frozenset[str], frozenset[str]]:
+def _info_folder(distribution: Any) -> str:
+    folder = getattr(distribution, "_path", None)
+    return str(folder / "METADATA") if folder is not None else "METADATA"
+
+
+def _compute(
+    loaded: Loaded, checksums: Path
+) -> tuple[BuilderFacts, frozenset[str], frozenset[str]]:
     builder, cls = loaded.builder, type(loaded.builder)
     plan_method = PLAN_METHOD.get(loaded.kind, "_download_and_prepare")
     generators = _generator_methods(cls) if loaded.kind == GENERATOR else []
@@ -207,9 +240,10 @@ def _compute(loaded: Loaded) -> tuple[BuilderFacts, frozenset[str], frozenset[st
         info=_info(builder),
         in_order=bool(builder.info.disable_shuffling),
         manual=manual_of(cls),
-        checksums=ChecksumFile.for_builder(cls).digest(),
+        checksums=checksums_of(cls, loaded.name, checksums).digest(),
     )
     files = frozenset().union(*(walk.files for walk in every), _source_files(cls))
+    files |= {str(checksums / f"{loaded.name}.tsv")}
     distributions = frozenset(name for walk in every for name in walk.distributions)
     return facts, files, distributions | {"tensorflow-datasets"}
 

@@ -17,7 +17,7 @@ from provender.catalog.processes import process_start as start_of
 from provender.catalog.records import ArtifactRecord, StageRecord
 from provender.catalog.runs import by_id
 from provender.catalog.session import Session, insert_missing, select_in
-from provender.errors import UnknownReference
+from provender.errors import CatalogError, UnknownReference
 
 Document = Mapping[str, Any]
 _STAGE = t.stage_execution
@@ -187,6 +187,7 @@ class Stages(Session):
             state, reason or (), result, started or now, finished or now, attempts, error
         )
         known_inputs = list(inputs)
+        _refuse_namesakes(key, outputs)
 
         def work(conn: Connection) -> StageRecord:
             _keep_tree(conn, fingerprint, key, tree)
@@ -355,6 +356,15 @@ def _owner(host: str | None, pid: int | None) -> Owner:
 def _finish(conn: Connection, id: str, values: Mapping[str, Any]) -> None:
     if conn.execute(_STAGE.update().where(_STAGE.c.id == id).values(**values)).rowcount == 0:
         raise _unknown_stage(id)
+
+
+def _refuse_namesakes(key: str, outputs: Sequence[ArtifactRecord]) -> None:
+    seen: set[str] = set()
+    for made in outputs:
+        if made.name in seen:
+            message = f"Two outputs of stage {key} are named {made.name!r}."
+            raise CatalogError(message, where=key, hint="Give each output a name of its own.")
+        seen.add(made.name)
 
 
 def _keep_tree(conn: Connection, fingerprint: str, key: str, tree: Document | None) -> None:

@@ -29,7 +29,7 @@ from provender.engine.plan import HIT, Plan, Step
 from provender.engine.pool import Pool
 from provender.engine.publishing import catalog_version, mend
 from provender.engine.session import Session
-from provender.errors import ProvenderError, StoreError
+from provender.errors import DiskFull, ProvenderError, StoreError
 from provender.stages import examples, register
 
 
@@ -251,11 +251,35 @@ class _Build:
                 )
                 for step in ready
             ]
+        if kind == "shards":
+            self._need_space(ready)
         if kind == register.KEY:
             self._register(ready[0])
         else:
             self._all(ready)
         self.ran += [step.key for step in ready]
+
+    def _need_space(self, ready: Sequence[Step]) -> None:
+        """Refuses to begin writing shards that the disk cannot hold.
+
+        Raises:
+            DiskFull: they would not fit.
+        """
+        free = self.s.work.store.free_bytes()
+        splits = {step.args["split"]: step.args for step in ready if step.op == "shard"}
+        need = sum(
+            args["examples"]["bytes"]
+            * sum(1 for step in ready if step.args["split"] == split)
+            // args["shards"]
+            for split, args in splits.items()
+        )
+        if free is not None and need > free:
+            raise DiskFull(
+                f"The shards need {need:,} bytes, and {free:,} are free.",
+                where=self.s.work.store.url,
+                hint="Free space, or give another --store. What is finished is kept.",
+                facts={"needed": need, "free": free},
+            )
 
     def _parts(self, step: Step) -> list[Step]:
         """The parts of a split: as an unfinished build cut it, else one for each worker."""

@@ -162,7 +162,8 @@ class _Decider:
         """Splits and all below; gives every split's shard results once all are known."""
         if records is None:
             self._wait(splits.KEY, "splits", [*self.steps])
-            return self._guess()
+            self._guess()
+            return None
         facts, method = self.s.facts, self.s.plan_method
         tree = splits.tree(facts, method, records, files)
         record = self.s.catalog.find_stage(tree.digest)
@@ -177,7 +178,8 @@ class _Decider:
             also=moved,
         )
         if step.state != HIT or step.record is None:
-            return self._guess()
+            self._guess()
+            return None
         outside = splits.inputs(records, files)
         if facts.kind == SHARDS:
             return self._iterators(step.record.result, records, outside)

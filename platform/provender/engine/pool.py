@@ -7,6 +7,7 @@ forked from a process that may hold threads, and a worker that dies is replaced.
 from __future__ import annotations
 
 import json
+import logging
 import queue
 import subprocess
 import sys
@@ -29,9 +30,12 @@ class Worker:
 
     Args:
         site: what it is told first.
+        said: log messages that were passed on already. Parts of one split replay the same
+            generator, and so say the same.
     """
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, said: set[str]) -> None:
+        self._said = said
         self._log = tempfile.TemporaryFile(prefix="provender-worker-")  # noqa: SIM115 - closed with the worker
         self._process = subprocess.Popen(
             [sys.executable, "-m", "provender.engine.worker"],
@@ -67,6 +71,8 @@ class Worker:
                 answer = json.loads(line)
                 if "progress" in answer:
                     progress(answer["progress"])
+                elif "log" in answer:
+                    self._pass_on(answer["log"])
                 elif "error" in answer:
                     raise ProvenderError.from_json(answer["error"])
                 else:
@@ -74,6 +80,12 @@ class Worker:
         except BrokenPipeError:
             pass
         raise self._death(op)
+
+    def _pass_on(self, said: Mapping[str, Any]) -> None:
+        text = f"{said['name']} {said['message']}"
+        if text not in self._said:
+            self._said.add(text)
+            logging.getLogger(said["name"]).log(said["level"], "%s", said["message"])
 
     def _death(self, op: str) -> WorkerDied:
         code = self._process.wait()
@@ -125,6 +137,7 @@ class Pool:
         self._all: list[Worker] = []
         self._lock = threading.Lock()
         self._closed = False
+        self._said: set[str] = set()
 
     def start(self) -> None:
         """Starts the workers, so that they import the builder while others plan."""
@@ -133,7 +146,7 @@ class Pool:
                 self._idle.put(self._new())
 
     def _new(self) -> Worker:
-        worker = Worker(self.work.site)
+        worker = Worker(self.work.site, self._said)
         with self._lock:
             self._all.append(worker)
         return worker

@@ -159,13 +159,15 @@ def open_session(
         spec = ref
     else:
         spec = spec_of(ref, settings, remembered_specs(catalog, ref.name))
-    facts = facts_of(spec, settings.home / "facts")
+    checksums = (settings.path.parent if settings.path else settings.home) / "checksums"
+    facts = facts_of(spec, settings.home / "facts", checksums)
     site = Site(
         store=settings.store,
         scratch=str(settings.scratch),
         manual_dir=manual_dir(facts, settings, options),
         spec=facts.spec,
         dataset=facts.name,
+        checksums=str(checksums),
         mirrors=settings.mirrors,
         offline=options.offline or settings.offline,
     )

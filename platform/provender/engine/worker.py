@@ -4,7 +4,7 @@ One JSON object a line, both ways:
 
     -> {"site": {...}}                                   once, first
     -> {"op": "part", "args": {...}}
-    <- {"progress": {...}}                               any number
+    <- {"progress": {...}}  or  {"log": {...}}           any number
     <- {"result": {...}}  or  {"error": {...}}           exactly one for each operation
 
 The process ends when its input ends, so it never outlives the build that started it. What user
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import logging
 import os
 import signal
 import sys
@@ -39,6 +40,7 @@ def main() -> None:
     if not first:
         return
     work = Workplace(Site.from_json(json.loads(first)["site"]))
+    logging.getLogger().addHandler(_Forward(answers))
     _load_ahead(work)
     for line in sys.stdin:
         _answer(work, json.loads(line), answers)
@@ -58,6 +60,19 @@ def _load_ahead(work: Workplace) -> None:
         _ = work.loaded
     except ProvenderError:
         return
+
+
+class _Forward(logging.Handler):
+    """Sends warnings and worse to the parent, which logs them as its own."""
+
+    def __init__(self, answers: TextIO) -> None:
+        super().__init__(logging.WARNING)
+        self._answers = answers
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = {"name": record.name, "level": record.levelno, "message": record.getMessage()}
+        self._answers.write(json.dumps({"log": said}) + "\n")
+        self._answers.flush()
 
 
 def _answer(work: Workplace, request: Mapping[str, Any], answers: TextIO) -> None:

@@ -22,6 +22,7 @@ _SHIPPED: Final[dict[str, str]] = {
     "etils": "services",
     "fsspec": "services",
     "gcsfs": "services",
+    "google": "tensors",
     "jax": "arrays",
     "jaxlib": "arrays",
     "keras": "keras",

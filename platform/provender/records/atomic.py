@@ -53,7 +53,7 @@ class AtomicFile:
             with told_as_ours(self.path, self.size):
                 os.close(self._fd)
                 if kind is None:
-                    os.replace(self._temp, self.path)
+                    self._temp.replace(self.path)
                     return
         except ProvenderError:
             self._discard()

@@ -23,7 +23,7 @@ _MIDDLE = 1 << 127
 def _plain_md5() -> Callable[[bytes], Any]:
     """CPython's own md5: half the cost of OpenSSL's on short input, and allowed under FIPS."""
     try:
-        from _md5 import md5
+        from _md5 import md5  # type: ignore[import-not-found]
     except ImportError:
         return lambda data: hashlib.md5(data, usedforsecurity=False)
     else:

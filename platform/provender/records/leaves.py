@@ -21,7 +21,7 @@ _pack_float = struct.Struct("<f").pack
 _CACHED = 8192
 
 
-class Unusual(Exception):  # noqa: N818 - a signal between the fast and the slow path, not an error
+class Unusual(Exception):
     """The fast path does not know this value."""
 
 
@@ -99,9 +99,7 @@ def int_leaf(key: bytes, dtype: np.dtype) -> Leaf:
 
 def bool_leaf(key: bytes) -> Leaf:
     """A bool: TFDS stores it as the integer 0 or 1."""
-    true, false = (
-        protobuf.entry(key, protobuf.int64_feature(protobuf.varint(n))) for n in (1, 0)
-    )
+    true, false = (protobuf.entry(key, protobuf.int64_feature(protobuf.varint(n))) for n in (1, 0))
 
     def encode(value: Any) -> bytes:
         if value is True:

@@ -149,9 +149,7 @@ class ShardFile:
 # --- planning ----------------------------------------------------------------------------------
 
 
-def plan_order(
-    run_dir: str | Path, results: Sequence[PartResult], verify: bool = True
-) -> Order:
+def plan_order(run_dir: str | Path, results: Sequence[PartResult], verify: bool = True) -> Order:
     """Finds the order of all examples of a split, and writes it beside the runs.
 
     Args:
@@ -240,7 +238,9 @@ def _refuse_duplicates(files: _RunFiles, cuts: np.ndarray) -> None:
         same = np.flatnonzero((high[1:] == high[:-1]) & (low[1:] == low[:-1]))
         pairs += len(same)
         if len(same) and first is None:
-            a, b = sorted(order[same[0] : same[0] + 2].tolist(), key=lambda i: int(rows[i, POSITION]))
+            a, b = sorted(
+                order[same[0] : same[0] + 2].tolist(), key=lambda i: int(rows[i, POSITION])
+            )
             first = int(owners[a]), int(owners[b]), rows[a].copy(), rows[b].copy()
     if first is not None:
         raise _duplicate(files, pairs, *first)
@@ -260,7 +260,9 @@ def _duplicate(
             }
         )
     keys = [one["key"] for one in both]
-    named = f"the key {keys[0]!r}" if keys[0] == keys[1] else f"one key, {keys[0]!r} and {keys[1]!r}"
+    named = (
+        f"the key {keys[0]!r}" if keys[0] == keys[1] else f"one key, {keys[0]!r} and {keys[1]!r}"
+    )
     more = f" ({pairs - 1} more like these)" if pairs > 1 else ""
     return DuplicateKeyError(
         f"Examples {both[0]['position']} and {both[1]['position']} share {named}{more}.",
@@ -376,13 +378,11 @@ def _pieces(
             continue
         if len(buffer) < total:
             buffer = np.empty(total, np.uint8)
-        starts = _load(files, rows, owners, memoryview(buffer))
-        yield sizes, gather(memoryview(buffer), starts, sizes)
+        starts = _load(files, rows, owners, buffer.data)
+        yield sizes, gather(buffer.data, starts, sizes)
 
 
-def _load(
-    files: _RunFiles, rows: np.ndarray, owners: np.ndarray, view: memoryview
-) -> np.ndarray:
+def _load(files: _RunFiles, rows: np.ndarray, owners: np.ndarray, view: memoryview) -> np.ndarray:
     """Reads the records of ``rows`` into ``view``, one piece a run; returns where each begins.
 
     The rows are consecutive in the order of the split, so those of one run are consecutive in it.
@@ -437,7 +437,7 @@ class _RunFiles:
         """Rows ``start`` to ``end`` of a run's index, as ``[n, 5]`` u64."""
         rows = np.empty((end - start, INDEX_COLUMNS), "<u8")
         if end > start:
-            view = memoryview(rows).cast("B")
+            view = rows.data.cast("B")
             self._fill(self.runs[run].name + ".idx", start * ROW_BYTES, view)
         return rows
 

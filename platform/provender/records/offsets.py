@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -159,7 +160,7 @@ class ShardReader:
             bounds = self.offsets[at : upto + 1].tolist()
             self._file.seek(first)
             block = self._file.read(bounds[-1] - first)
-            for i, (low, high) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+            for i, (low, high) in enumerate(pairwise(bounds)):
                 yield self._payload(block[low - first : high - first], at + i, low)
             at = upto
 

@@ -12,6 +12,7 @@ A run is four files with one stem, e.g. ``part-00000-of-00002.run-0003``:
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,9 @@ class Run:
     @classmethod
     def from_json(cls, doc: dict[str, Any]) -> Run:
         """Reads what `to_json` wrote."""
-        files = {suffix: (int(size), str(digest)) for suffix, (size, digest) in doc["files"].items()}
+        files = {
+            suffix: (int(size), str(digest)) for suffix, (size, digest) in doc["files"].items()
+        }
         chunks = tuple(ChunkDigest(*chunk) for chunk in doc["chunks"])
         return cls(**{**doc, "files": files, "chunks": chunks})
 
@@ -83,11 +86,14 @@ def verify_run(directory: Path, run: Run) -> None:
         path = directory / (run.name + suffix)
         found = _file_digest(path)
         if found != (size, digest):
+            if found is None:
+                what = "is missing"
+            elif found[0] != size:
+                what = f"has {found[0]:,} bytes, {size:,} were written"
+            else:
+                what = "holds other bytes than were written"
             raise DamageError(
-                f"{path.name} is not what was written: "
-                + ("it is missing." if found is None else f"{found[0]:,} bytes, not {size:,}.")
-                if found is None or found[0] != size
-                else f"{path.name} holds other bytes than were written.",
+                f"{path.name} {what}.",
                 where=str(path),
                 hint="run the build again; the part is encoded anew from there",
                 facts={"file": str(path), "expected": [size, digest], "found": found},
@@ -147,7 +153,7 @@ class RunBuffer:
     _view: memoryview = field(init=False)
 
     def __post_init__(self) -> None:
-        self._view = memoryview(np.empty(self.capacity, np.uint8))
+        self._view = np.empty(self.capacity, np.uint8).data
 
     def add(self, framed: bytes, sizes: list[int], digests: bytes, first: int, keys: str) -> None:
         """Appends consecutive examples.
@@ -169,7 +175,7 @@ class RunBuffer:
         self._batches.append(_Batch(digests, sizes, first, keys))
 
     def _grow(self, capacity: int) -> None:
-        larger = memoryview(np.empty(capacity, np.uint8))
+        larger = np.empty(capacity, np.uint8).data
         larger[: self.used] = self._view[: self.used]
         self._view = larger
         self.capacity = capacity
@@ -190,7 +196,7 @@ class RunBuffer:
         self.mark()
         if self.capacity > capacity:
             self.capacity = capacity
-            self._view = memoryview(np.empty(capacity, np.uint8))
+            self._view = np.empty(capacity, np.uint8).data
 
     def write(
         self, directory: Path, name: str, chunks: tuple[ChunkDigest, ...], complete: bool
@@ -239,7 +245,7 @@ class RunBuffer:
         return file.size, state.hexdigest()
 
 
-def gather(view: memoryview, starts: np.ndarray, sizes: np.ndarray) -> Any:
+def gather(view: memoryview, starts: np.ndarray, sizes: np.ndarray) -> Iterator[bytes]:
     """Yields the pieces ``view[start : start + size]``, joined to blocks of about 1 MiB.
 
     Args:

@@ -114,9 +114,7 @@ def check_body(body: bytes, length: int, *, name: str, record: int, offset: int)
     return payload
 
 
-def iter_records(
-    file: str | Path | BinaryIO, verify: bool = True
-) -> Iterator[tuple[int, bytes]]:
+def iter_records(file: str | Path | BinaryIO, verify: bool = True) -> Iterator[tuple[int, bytes]]:
     """Yields ``(byte offset, payload)`` of each record of a TFRecord file.
 
     Args:

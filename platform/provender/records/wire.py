@@ -234,7 +234,9 @@ def _sequence_leaf(key: bytes, feature: Any, info: Any) -> leaves.Leaf | None:
     if type(inner) is tfds.ClassLabel:
         return leaves.labels_leaf(key, inner, length)
     dtype = np.dtype(info.np_dtype)
-    plain = type(inner) in (tfds.Tensor, tfds.Scalar) and inner.get_tensor_info().dtype == info.dtype
+    plain = (
+        type(inner) in (tfds.Tensor, tfds.Scalar) and inner.get_tensor_info().dtype == info.dtype
+    )
     if plain and (dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize in (4, 8))):
         return leaves.numbers_leaf(key, dtype, length)
     return None
@@ -315,25 +317,18 @@ def _field_source(item: _Field, i: int) -> tuple[list[str], list[str]]:
         ]
         return call, [f"e{i}"]
     if item.kind == "leaf":
-        call = f"t{i}(v{i})"
-        lines = [f"v{i} = {value}"]
-        lines.append(f"e{i} = b'' if v{i} is None else {call}" if item.optional else f"e{i} = {call}")
-        return lines, [f"e{i}"]
+        guard = f"b'' if v{i} is None else " if item.optional else ""
+        return [f"v{i} = {value}", f"e{i} = {guard}t{i}(v{i})"], [f"e{i}"]
+    absent_too = f" and v{i} is not None" if item.optional else ""
     lines = [
         f"v{i} = {value}",
         f"if v{i}.__class__ is str: v{i} = v{i}.encode()",
-        f"elif v{i}.__class__ is not bytes: {_absent(i) if item.optional else 'return slow(example)'}",
+        f"elif v{i}.__class__ is not bytes{absent_too}: return slow(example)",
+        f"p{i} = t{i}[len(v{i})]",
     ]
     if item.optional:
-        lines.append(f"p{i} = t{i}[len(v{i})] if v{i} is not None else b''")
-        lines.append(f"if v{i} is None: v{i} = b''")
-    else:
-        lines.append(f"p{i} = t{i}[len(v{i})]")
+        lines[-1:] = [f"if v{i} is None: p{i} = v{i} = b''", f"else: {lines[-1]}"]
     return lines, [f"p{i}", f"v{i}"]
-
-
-def _absent(i: int) -> str:
-    return f"\n            if v{i} is not None: return slow(example)"
 
 
 # --- everything else ---------------------------------------------------------------------------

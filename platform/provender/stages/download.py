@@ -43,9 +43,16 @@ def run(work: Workplace, args: Mapping[str, Any], progress: Progress) -> dict[st
 
     Returns:
         ``records`` (of `DownloadRecord`), and ``bytes`` in all.
-    """
-    from provender.builders.download import ChecksumFile, DownloadManager
 
+    Raises:
+        BuilderError: a feature cannot be stored (found before anything is fetched), or planning
+            raised.
+        DownloadError: a URL cannot be had.
+    """
+    from provender.builders.download import DownloadManager
+    from provender.records import check_features
+
+    check_features(work.loaded.builder.info.features)
     tell = _Sum(progress)
     recorded = DownloadManager.records_from_json(args.get("recorded") or [])
     with work.download_manager(
@@ -56,7 +63,7 @@ def run(work: Workplace, args: Mapping[str, Any], progress: Progress) -> dict[st
         progress=tell,
     ) as manager:
         plan(work, manager)
-        registered = ChecksumFile.for_builder(type(work.loaded.builder))
+        registered = work.checksums
         records = [
             {**each.to_json(), "pinned": registered.get(each.url) is not None}
             for each in manager.records

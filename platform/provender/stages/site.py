@@ -12,7 +12,7 @@ from provender.builders.spec import BuilderSpec
 from provender.store import Store
 
 if TYPE_CHECKING:
-    from provender.builders.download import DownloadManager, DownloadRecord
+    from provender.builders.download import ChecksumFile, DownloadManager, DownloadRecord
     from provender.builders.load import Loaded
 
 Progress = Callable[[Mapping[str, Any]], None]
@@ -33,6 +33,7 @@ class Site:
         manual_dir: folder of manual files, or None.
         spec: the builder.
         dataset: dataset name.
+        checksums: the project's folder of checksum files.
         mirrors: URL prefix -> replacements.
         offline: never touch the network.
     """
@@ -42,6 +43,7 @@ class Site:
     manual_dir: str | None
     spec: BuilderSpec
     dataset: str
+    checksums: str
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     offline: bool = False
 
@@ -53,6 +55,7 @@ class Site:
             "manual_dir": self.manual_dir,
             "spec": self.spec.to_json(),
             "dataset": self.dataset,
+            "checksums": self.checksums,
             "mirrors": {prefix: list(each) for prefix, each in self.mirrors.items()},
             "offline": self.offline,
         }
@@ -101,6 +104,14 @@ class Workplace:
 
         return load(self.site.spec)
 
+    @property
+    def checksums(self) -> ChecksumFile:
+        """The registered checksums, read anew each time."""
+        from provender.builders.facts import checksums_of
+
+        cls = type(self.loaded.builder)
+        return checksums_of(cls, self.site.dataset, Path(self.site.checksums))
+
     def download_manager(
         self,
         *,
@@ -119,7 +130,7 @@ class Workplace:
             force: fetch even what is recorded.
             progress: called with URL, bytes done and bytes in all (or None).
         """
-        from provender.builders.download import ChecksumFile, DownloadManager
+        from provender.builders.download import DownloadManager
         from provender.builders.facts import manual_of
 
         cls = type(self.loaded.builder)
@@ -131,7 +142,7 @@ class Workplace:
             manual_dir=self.roots.get("manual"),
             manual_instructions=manual["instructions"] if manual else None,
             manual_files=tuple(manual["files"]) if manual else (),
-            checksums=ChecksumFile.for_builder(cls),
+            checksums=self.checksums,
             register=register,
             mode="online" if online and not self.site.offline else "offline",
             mirrors=self.site.mirrors,

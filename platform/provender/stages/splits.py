@@ -133,7 +133,7 @@ def _describe(
     except NotPlainError:
         encoded = None
     replay = stateful or encoded is None or call.function is None
-    about = {"function": call.function, "replay": replay, "arguments": None}
+    about: dict[str, Any] = {"function": call.function, "replay": replay, "arguments": None}
     if encoded is not None:
         named = {f"argument {i}": each for i, each in enumerate(encoded["args"])}
         named.update({f"argument {name}": each for name, each in encoded["kwargs"].items()})

@@ -30,7 +30,7 @@ class GcsStore(RemoteStore):
 
     def __init__(self, rest: str, scratch: str | None = None) -> None:
         super().__init__(f"gs://{rest}", scratch)
-        self._bucket_name, _, self._prefix = rest.strip("/").partition("/")
+        self._bucket_name, _, self._prefix = rest.rstrip("/").partition("/")
         if not self._bucket_name:
             raise StoreError(
                 "the store's URL names no bucket",
@@ -134,6 +134,16 @@ class GcsStore(RemoteStore):
                 return self._bucket.copy(source, target).identity
             except FileNotFoundError as exc:
                 raise missing(self.path(src)) from exc
+
+    def exists(self, rel: str) -> bool:
+        if self.stat(rel) is not None:
+            return True
+        with guarded("list", self.path(rel)):
+            try:
+                below = self._bucket.list(f"{self._key(rel)}/", None, page=1)
+                return next(below, None) is not None
+            except FileNotFoundError:
+                return False
 
     def remove(self, rel: str) -> bool:
         key = self._key(rel)

@@ -99,22 +99,31 @@ class Bucket:
         )
         return answer.body
 
-    def list(self, prefix: str, delimiter: str | None) -> Iterator[Blob | str]:
-        """Objects whose names begin with `prefix`; with a delimiter also the folders, as text."""
-        page: dict[str, Any] = {}
+    def list(
+        self, prefix: str, delimiter: str | None, page: int | None = None
+    ) -> Iterator[Blob | str]:
+        """Objects whose names begin with `prefix`; with a delimiter also the folders, as text.
+
+        Args:
+            prefix: beginning of the names; "" for all.
+            delimiter: ends a folder's name; None to list everything below.
+            page: how many entries one request asks for, the service's 1000 by default.
+        """
+        answer: dict[str, Any] = {}
         while True:
-            page = self._call(
+            answer = self._call(
                 "GET",
                 "b/{}/o",
                 self._name,
                 prefix=prefix or None,
                 delimiter=delimiter,
-                pageToken=page.get("nextPageToken"),
+                maxResults=page,
+                pageToken=answer.get("nextPageToken"),
                 fields=f"nextPageToken,prefixes,items({_FIELDS})",
             )
-            yield from page.get("prefixes") or ()
-            yield from (Blob.parse(doc) for doc in page.get("items") or ())
-            if not page.get("nextPageToken"):
+            yield from answer.get("prefixes") or ()
+            yield from (Blob.parse(doc) for doc in answer.get("items") or ())
+            if not answer.get("nextPageToken"):
                 return
 
     def upload(self, key: str, data: bytes) -> Blob:
@@ -218,8 +227,9 @@ class Bucket:
 
     def _put(self, session: str, span: str, piece: bytes, attempts: int | None = 1) -> Blob | int:
         """Sends a piece, or asks; returns the finished object or how many bytes are stored."""
+        # POST works like the documented PUT, which aiohttp would repeat by itself after a cut.
         answer = self._fs.request(
-            "PUT", session, headers={"Content-Range": span}, data=piece, attempts=attempts
+            "POST", session, headers={"Content-Range": span}, data=piece, attempts=attempts
         )
         if answer.status != _UNFINISHED:
             return Blob.parse(json.loads(answer.body))

@@ -262,16 +262,16 @@ class LocalStore(Store):
             return shutil.disk_usage(folder).free
 
     def sweep(self, max_age_seconds: float) -> int:
-        limit = time.time() - max_age_seconds
+        limit = time.time_ns() - int(max_age_seconds * 1e9)
         count = 0
         with guarded("remove unfinished files", self._incoming_root):
             if not os.path.isdir(self._incoming_root):
                 return 0
             for item in os.scandir(self._incoming_root):
+                born = item.name.partition("-")[0]
+                if not born.isdigit() or int(born) > limit:
+                    continue
                 with contextlib.suppress(FileNotFoundError):
-                    # The change time, for a link or a moved folder keeps its old modification time.
-                    if item.stat(follow_symlinks=False).st_ctime > limit:
-                        continue
                     if item.is_dir(follow_symlinks=False):
                         shutil.rmtree(item.path)
                     else:
@@ -313,7 +313,8 @@ class LocalStore(Store):
 
     def _new_incoming(self) -> str:
         os.makedirs(self._incoming_root, exist_ok=True)
-        return os.path.join(self._incoming_root, uuid.uuid4().hex)
+        # The name tells the age: a hard link has the times of the file that it shares.
+        return os.path.join(self._incoming_root, f"{time.time_ns()}-{uuid.uuid4().hex}")
 
     @contextlib.contextmanager
     def _incoming(self) -> Iterator[str]:

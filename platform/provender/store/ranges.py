@@ -67,6 +67,10 @@ def read_ahead(read: ReadRange, start: int, end: int) -> Iterator[bytes]:
 
     At most five blocks of 8 MiB are in memory.
     """
+    if end - start <= BLOCK:
+        if end > start:
+            yield read(start, end - start)
+        return
     spans = iter([(at, min(BLOCK, end - at)) for at in range(start, end, BLOCK)])
     with ThreadPoolExecutor(_AHEAD, thread_name_prefix="provender-read") as pool:
         waiting: deque[Future[bytes]] = deque()

@@ -85,7 +85,7 @@ def test_streams_may_be_read_again_and_out_of_order(tmp_path: Path, name: str, m
 
 
 def test_single_compressed_files(tmp_path: Path) -> None:
-    data = os.urandom(3_000_000)
+    data = os.urandom(1_500_000)
     packed = {"GZIP": gzip.compress(data), "BZIP2": bz2.compress(data), "XZ": lzma.compress(data)}
     for method, raw in packed.items():
         suffix = {"GZIP": ".gz", "BZIP2": ".bz2", "XZ": ".xz"}[method]
@@ -149,11 +149,13 @@ def _hostile(path: Path, kind: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["dotdot", "deep dotdot", "absolute", "symlink out", "symlink up", "hard link", "hard absolute"]
-    + ["device", "pipe", "circle", "file as folder", "folder as file", "long"],
-)
+KINDS = (
+    "dotdot,deep dotdot,absolute,symlink out,symlink up,hard link,hard absolute,device,pipe,circle,"
+    "file as folder,folder as file,long"
+).split(",")
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_nothing_gets_out(tmp_path: Path, kind: str) -> None:
     inside = tmp_path / "work"
     inside.mkdir()
@@ -263,7 +265,7 @@ def test_memory_grows_neither_with_members_nor_with_their_size(tmp_path: Path) -
     big = tmp_path / "big.tar.gz"
     with tarfile.open(big, "w:gz", compresslevel=1) as tar:
         info = tarfile.TarInfo("big")
-        info.size = 200_000_000
+        info.size = 100_000_000
         with Path("/dev/zero").open("rb") as zeros:
             tar.addfile(info, zeros)
     done = subprocess.run(
@@ -277,7 +279,7 @@ def test_memory_grows_neither_with_members_nor_with_their_size(tmp_path: Path) -
     assert count == 40_000
     assert grown < 15
     assert int(second) < 25
-    assert (tmp_path / "out" / "big").stat().st_size == 200_000_000
+    assert (tmp_path / "out" / "big").stat().st_size == 100_000_000
 
 
 def test_a_full_disk_leaves_no_half_archive(tmp_path: Path) -> None:

@@ -57,13 +57,13 @@ def test_no_secret_passes(password: str, value: str, name: str) -> None:
     assert public_url(public_url(url)) == public_url(url)
 
 
-@given(st.text(max_size=300))
+@given(st.text(st.characters(exclude_categories=()), max_size=300))
 def test_a_safe_name_is_one_component(name: str) -> None:
     safe = safe_filename(name)
     assert safe
     assert "/" not in safe
     assert safe not in (".", "..")
-    assert len(safe.encode("utf-8", "surrogateescape")) <= 255
+    assert len(safe.encode()) <= 255
     assert safe_filename(safe) == safe
 
 

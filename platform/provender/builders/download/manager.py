@@ -105,7 +105,7 @@ class DownloadManager:
         self._policy = Policy(
             dataset=dataset_name,
             manual_dir=Path(manual_dir).expanduser() if manual_dir is not None else None,
-            checksums=checksums or ChecksumFile(),
+            checksums=ChecksumFile() if checksums is None else checksums,
             register=register,
             mode=mode,
             mirrors=dict(mirrors or {}),

@@ -16,7 +16,8 @@ from provender.builders.download.source import (
     Transient,
     UpstreamIdentity,
 )
-from provender.builders.download.urls import local_path, scheme_of, scrub
+from provender.builders.download.urls import local_path, mask_url, scheme_of, scrub
+from provender.errors import StoreError
 
 _CHUNK = 1 << 20
 _BLOCK = 8 << 20
@@ -78,16 +79,15 @@ class FsspecSource:
         """See `Source.identity`: the object's generation, entity tag, or time and size."""
         with self.errors():
             fs, path = self._locate()
-            fs.invalidate_cache()
             return _remote_identity(fs.info(path))
 
     def _locate(self) -> tuple[Any, str]:
-        if scheme_of(self._url) in ("gs", "gcs") and os.environ.get("STORAGE_EMULATOR_HOST"):
-            # gcsfs's bucket type probe speaks gRPC, which emulators do not.
-            os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+        options = _gcs_options(self._url) if scheme_of(self._url) in ("gs", "gcs") else {}
         import fsspec
 
-        fs, path = fsspec.core.url_to_fs(self._url)
+        fs, path = fsspec.core.url_to_fs(self._url, **options)
+        # A listing made earlier in this process would answer for the object as it was then.
+        fs.invalidate_cache()
         return fs, str(path)
 
     @contextmanager
@@ -167,6 +167,19 @@ def _remote_identity(info: dict[str, Any]) -> UpstreamIdentity | None:
         if info.get(name):
             return UpstreamIdentity(f"modified:{info[name]};size:{size}", size)
     return None
+
+
+def _gcs_options(url: str) -> dict[str, Any]:
+    """The store's choice of credentials; none where there are none, for public buckets."""
+    from provender.store.gcs_filesystem import credentials_source
+
+    try:
+        token = credentials_source(mask_url(url))
+    except StoreError as err:
+        if os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
+            raise Permanent(err.message, hint=err.hint) from None
+        token = "anon"  # noqa: S105 - gcsfs's name for "no credentials"
+    return {"token": token} if token else {}
 
 
 def _is_denied(err: Exception) -> bool:

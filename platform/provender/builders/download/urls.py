@@ -156,8 +156,10 @@ def safe_filename(name: str) -> str:
     Separators and control characters become ``_``; leading dots go, so that no name is hidden or
     ``..``; long names keep their end, where the extension is.
     """
-    clean = _UNSAFE.sub("_", name).strip().lstrip(".")
-    raw = clean.encode("utf-8", "surrogateescape")
+    # A half of a surrogate pair can stand in a str and in no file name.
+    whole = name.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    clean = re.sub(r"^[\s.]+", "", _UNSAFE.sub("_", whole)).rstrip()
+    raw = clean.encode()
     if len(raw) > _FILENAME_BYTES:
         tag = hashlib.sha256(raw).hexdigest()[:12]
         clean = f"{tag}-{raw[-(_FILENAME_BYTES - 13) :].decode('utf-8', 'ignore')}"

@@ -1,0 +1,19 @@
+"""The command line. `main` is the console script ``provender``.
+
+Importing this package, and asking for help, loads neither the catalog, the store nor the engine:
+every command imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Runs the command line with the process's arguments and ends the process."""
+    try:
+        from provender.cli.app import app
+
+        app(prog_name="provender")
+    except KeyboardInterrupt:
+        sys.exit(130)
