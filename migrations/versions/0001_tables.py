@@ -227,6 +227,7 @@ def _create_versions() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_version"),
         sa.UniqueConstraint("fingerprint", name="uq_version_fingerprint"),
     )
+    op.create_index("ix_version_created_at", "version", ["created_at"])
     op.create_index("ix_version_dataset_id_created_at", "version", ["dataset_id", "created_at"])
     op.create_index(
         "uq_version_published",

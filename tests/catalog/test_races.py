@@ -108,17 +108,6 @@ def test_waiting_for_a_living_holder(catalog, holder):
     assert [claim.owner.pid for claim in waited_for] == [holder["pid"]]
 
 
-def test_a_forked_child_does_not_use_its_parents_connections(catalog):
-    catalog.begin_run("build", "parent", None, None)
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            catalog.begin_run("build", "child", None, None)
-            with claimed(catalog, "in the child", ttl=0.3):
-                time.sleep(0.5)
-                status = 0 if catalog.holder("in the child").expires else 1
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+def test_a_forked_child_does_not_use_its_parents_connections(at_once, catalog):
+    at_once("fork_after_use", 1)
     assert [run.dataset for run in catalog.runs()] == ["child", "parent"]

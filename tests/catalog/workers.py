@@ -83,6 +83,24 @@ def hold(url: str, number: int, key: str, ttl: str) -> Any:
         time.sleep(60)
 
 
+def fork_after_use(url: str, number: int) -> Any:
+    """The child goes on with the catalog that its parent opened and used."""
+    with Catalog.open(url) as catalog:
+        catalog.begin_run("build", "parent", None, None)
+        child = os.fork()
+        if child == 0:
+            try:
+                catalog.begin_run("build", "child", None, None)
+                with claimed(catalog, "in the child", ttl=0.3):
+                    time.sleep(0.6)
+                    os._exit(0 if catalog.claims() else 2)
+            finally:
+                os._exit(1)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert status == 0, status
+        return len(catalog.runs())
+
+
 def _register(catalog: Catalog, number: str, fingerprint: str, stage: str | None) -> str:
     return catalog.register_version(
         "toy", None, number, fingerprint,

@@ -110,7 +110,7 @@ class GoldenNested(_Base):
 
     def _generate_examples(self, count: int) -> Pairs:
         for i in range(count):
-            boxes = [tfds.features.BBox(0.1, 0.2, 0.3, j / 10) for j in range(i % 4)]
+            boxes = [tfds.features.BBox(0.1, 0.2, 0.3, 0.5 + j / 10) for j in range(i % 4)]
             yield (
                 i,
                 {
@@ -174,7 +174,7 @@ class GoldenInOrder(_Base):
 
 
 class GoldenKeys(_Base):
-    """Keys of every kind: integers, large and negative ones too, text, bytes, numpy integers."""
+    """Keys of every kind: integers, large and negative ones too, text, bytes, arrays of one."""
 
     def _split_generators(self, dl_manager: Any) -> Any:
         return {
@@ -185,7 +185,7 @@ class GoldenKeys(_Base):
         }
 
     def _generate_examples(self, keys: list[Any], numpy: bool = False) -> Pairs:
-        for key in np.arange(700) if numpy else keys:
+        for key in np.arange(700).reshape(-1, 1) if numpy else keys:
             yield key, {"text": repr(key), "n": 1}
 
 
@@ -202,7 +202,6 @@ class GoldenConfigs(_Base):
         GoldenConfig(name="short", word="s", description="The short one."),
         GoldenConfig(name="long", word="long " * 20, description="The long one."),
     ]
-    DEFAULT_CONFIG_NAME = "long"
     DEFAULT_BUILDER_CONFIG_NAME = "long"
 
     def _split_generators(self, dl_manager: Any) -> Any:
@@ -321,9 +320,7 @@ class GoldenOpaque(DatasetBuilder, skip_registration=True):
             split="train",
             filetype_suffix="tfrecord",
         )
-        payloads = [
-            self.info.features.serialize_example({"text": f"row {i}"}) for i in range(50)
-        ]
+        payloads = [self.info.features.serialize_example({"text": f"row {i}"}) for i in range(50)]
         Path(template.sharded_filepath(shard_index=0, num_shards=1)).write_bytes(
             b"".join(frame(payloads))
         )

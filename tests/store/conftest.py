@@ -12,6 +12,8 @@ import pytest
 
 from provender.store import Store
 
+pytest.register_assert_rewrite("provender.store.testing")
+
 
 def load(name: str) -> ModuleType:
     """A helper module beside this file (tests are no package)."""

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,7 +21,8 @@ class Fault:
 
     Kinds: ``status`` (answer `status` without asking the server), ``cut request`` (close in the
     middle of the body; the server sees nothing), ``truncated request`` (the server gets half the
-    body, then the end of the connection), ``lost answer`` (the server acts, the client hears
+    body, then the end of the connection), ``partial request`` (of an upload's piece the server
+    stores the first half and nobody answers), ``lost answer`` (the server acts, the client hears
     nothing), ``cut answer`` (half of the answer's body, then the end), ``corrupt request`` and
     ``corrupt answer`` (a bit is flipped in the middle of the body).
     """
@@ -42,6 +44,7 @@ class FaultProxy:
         faults: what is still to happen.
         before: called with the log line before a request is passed on, e.g. to kill its sender.
         stored: resumable session -> bytes that the server has confirmed.
+        active: requests being handled now.
         finished: resumable session -> headers and body of the server's last answer.
     """
 
@@ -51,7 +54,13 @@ class FaultProxy:
     before: Callable[[str], None] | None = None
     stored: dict[str, int] = field(default_factory=dict)
     finished: dict[str, tuple[list[tuple[str, str]], bytes]] = field(default_factory=dict)
+    active: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def settle(self) -> None:
+        """Waits until no request is on its way any more, not even one of a killed client."""
+        while self.active:
+            time.sleep(0.001)
 
     def take(self, line: str) -> Fault | None:
         with self.lock:
@@ -61,6 +70,13 @@ class FaultProxy:
                     fault.times -= 1
                     return fault
         return None
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Clients that are killed in the middle are what this proxy is for."""
 
 
 @contextlib.contextmanager
@@ -77,6 +93,15 @@ def start(upstream: str) -> Iterator[FaultProxy]:
             pass
 
         def handle_any(self) -> None:
+            with proxy.lock:
+                proxy.active += 1
+            try:
+                self._handle()
+            finally:
+                with proxy.lock:
+                    proxy.active -= 1
+
+        def _handle(self) -> None:
             asked = self.headers.get("Content-Range", "")
             line = f"{self.command} {self.path} {asked}"
             fault = proxy.take(line)
@@ -100,6 +125,9 @@ def start(upstream: str) -> Iterator[FaultProxy]:
             if asked.startswith("bytes */"):
                 self._tell_stored()
                 return
+            if fault and fault.kind == "partial request":
+                self._pass_half_a_piece(asked, body)
+                return
             status, headers, answer = self._ask(body)
             if asked and status == 200:
                 proxy.finished[self.path] = (headers, answer)
@@ -122,6 +150,15 @@ def start(upstream: str) -> Iterator[FaultProxy]:
                 return
             stored = proxy.stored.get(self.path, 0)
             self._answer(308, [("Range", f"bytes=0-{stored - 1}")] if stored else [], b"")
+
+        def _pass_half_a_piece(self, asked: str, body: bytes) -> None:
+            start = int(asked.split()[1].partition("-")[0])
+            half = len(body) // 2
+            size = asked.partition("/")[2]
+            self.headers.replace_header("Content-Range", f"bytes {start}-{start + half - 1}/{size}")
+            self._ask(body[:half])
+            proxy.stored[self.path] = start + half
+            self.close_connection = True
 
         def _ask(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
             upstream_connection = http.client.HTTPConnection(host, timeout=60)
@@ -158,8 +195,7 @@ def start(upstream: str) -> Iterator[FaultProxy]:
             if cut:
                 self.close_connection = True
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), Handler)
     proxy.endpoint = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

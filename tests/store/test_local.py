@@ -174,13 +174,18 @@ def test_full_disk(small_disk, tmp_path):
         assert caught.value.where.startswith(store.path())
         assert store.stat("f") is None
         assert os.listdir(small_disk / "store" / ".incoming") == []
-    assert store.read("kept") == b"kept"
+    assert [entry.rel for entry in store.list(recursive=True)] == ["kept"]
     assert store.free_bytes() > 900_000
     other = Store.open(str(tmp_path / "other"))
     other.put(tmp_path / "big", "f")
     with pytest.raises(DiskFull):
         other.fetch("f", small_disk / "out")
     assert os.listdir(small_disk) == ["store"]
+    remote = Store.open("memory://full-disk")
+    remote.put(tmp_path / "big", "f")
+    with pytest.raises(DiskFull, match="2,097,152 bytes"):
+        remote.fetch("f", small_disk / "out")
+    assert not (small_disk / "out").exists()
 
 
 def test_another_file_system_below_the_root(small_disk, tmp_path):

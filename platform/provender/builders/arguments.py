@@ -47,8 +47,8 @@ def encode(value: Any, roots: Mapping[str, Path]) -> Any:
         return {"$tuple": [encode(each, roots) for each in value]}
     if isinstance(value, Mapping) and type(value) is dict:
         return _encode_dict(value, roots)
-    if hasattr(value, "archive_path"):
-        return {"$archive": encode(str(value.archive_path), roots)}
+    if _is_archive(value):
+        return {"$archive": encode(str(value.path), roots), "method": value.method}
     if isinstance(value, os.PathLike):
         text = os.fspath(value)
         kind = "pathlib" if type(value).__module__ == "pathlib" else "epath"
@@ -58,6 +58,12 @@ def encode(value: Any, roots: Mapping[str, Path]) -> Any:
         return encode(value.item(), roots)
     message = f"{type(value).__name__} cannot travel as JSON"
     raise NotPlainError(message)
+
+
+def _is_archive(value: Any) -> bool:
+    from provender.builders.download import ArchiveFiles
+
+    return isinstance(value, ArchiveFiles)
 
 
 def _encode_dict(value: Mapping[Any, Any], roots: Mapping[str, Path]) -> Any:
@@ -90,7 +96,7 @@ def decode(doc: Any, roots: Mapping[str, Path]) -> Any:
     if "$archive" in doc:
         from provender.builders.download import iter_archive
 
-        return iter_archive(decode(doc["$archive"], roots))
+        return iter_archive(decode(doc["$archive"], roots), doc["method"])
     if "$bytes" in doc:
         return base64.b64decode(doc["$bytes"])
     if "$tuple" in doc:

@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,8 +105,16 @@ def _registered(name: str) -> type:
 
 @contextmanager
 def _user_import(where: str) -> Iterator[None]:
+    """Around the import of user code; classes stay out of TFDS's registry.
+
+    The registry refuses a second class of one name, which a changed file, or another project's
+    builder of that name, would be.
+    """
+    from tensorflow_datasets.core import registered
+
     try:
-        yield
+        with registered.skip_registration():
+            yield
     except ProvenderError:
         raise
     except Exception as error:
@@ -134,6 +142,69 @@ def _module(name: str, source: str) -> ModuleType:
         return importlib.import_module(name)
 
 
+_seen: dict[str, tuple[int, int]] = {}
+"""Source file -> (mtime, size) when a module below a builder file's folder was first met."""
+
+_roots: list[Path] = []
+"""Folders of builder files that this process put on sys.path."""
+
+
+def _first_on_path(root: Path) -> None:
+    """Puts a builder's folder first, and unloads helpers that another builder's folder gave.
+
+    Two builders may each have a `helpers.py` beside them; each is to get its own.
+    """
+    if str(root) in sys.path:
+        sys.path.remove(str(root))
+    sys.path.insert(0, str(root))
+    others = [each for each in _roots if each != root]
+    if root not in _roots:
+        _roots.append(root)
+    own = {each.stem if each.suffix == ".py" else each.name for each in root.iterdir()}
+    for name, file in _user_modules(others):
+        if name.partition(".")[0] in own and not file.is_relative_to(root):
+            sys.modules.pop(name, None)
+
+
+def _user_modules(roots: Iterable[Path]) -> list[tuple[str, Path]]:
+    """Loaded modules whose source lies below one of the folders; never installed ones."""
+    roots = list(roots)
+    installed = (Path(sys.prefix), Path(sys.base_prefix))
+    found = []
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if not file or not file.endswith(".py") or name.split(".")[0] in ("__main__", "provender"):
+            continue
+        path = Path(file)
+        if any(path.is_relative_to(each) for each in installed) or "site-packages" in path.parts:
+            continue
+        if any(path.is_relative_to(root) for root in roots):
+            found.append((name, path))
+    return found
+
+
+def _forget_changed(root: Path) -> None:
+    """Unloads the modules below a folder if one of their files has changed since.
+
+    Worker processes import the files as they are now; a notebook or an orchestrator's worker in
+    which a builder was edited must not plan with what it imported before.
+    """
+    modules = _user_modules([root])
+    now = {}
+    for _, file in modules:
+        try:
+            found = file.stat()
+        except OSError:
+            continue
+        now[str(file)] = (found.st_mtime_ns, found.st_size)
+    changed = [_seen.setdefault(file, stamp) != stamp for file, stamp in now.items()]
+    if any(changed):
+        for name, file in modules:
+            sys.modules.pop(name, None)
+            _seen.pop(str(file), None)
+        importlib.invalidate_caches()
+
+
 def _module_from_file(file: Path) -> ModuleType:
     """Imports a file under the name it has in its package, or under its stem.
 
@@ -146,13 +217,20 @@ def _module_from_file(file: Path) -> ModuleType:
     while (root / "__init__.py").is_file():
         parts.insert(0, root.name)
         root = root.parent
-    if str(root) not in sys.path:
-        sys.path.insert(0, str(root))
+    _first_on_path(root)
+    _forget_changed(root)
     name = ".".join(parts)
+    try:
+        return _imported(file, name, in_package=len(parts) > 1)
+    finally:
+        _forget_changed(root)
+
+
+def _imported(file: Path, name: str, *, in_package: bool) -> ModuleType:
     known = sys.modules.get(name)
     if known is not None and getattr(known, "__file__", None) == str(file):
         return known
-    if len(parts) > 1:
+    if in_package:
         with _user_import(str(file)):
             return importlib.import_module(name)
     if known is not None:

@@ -39,6 +39,7 @@ class LineageQueries(Session):
         """
 
         def work(conn: Connection) -> Lineage:
+            _look_up_by_index(conn)
             start = _start_node(conn, id)
             if depth is not None and depth <= 0:
                 return Lineage((start,), ())
@@ -57,6 +58,18 @@ class LineageQueries(Session):
             return Lineage((start, *_nodes(conn, kinds)), tuple(edges))
 
         return self._read(work)
+
+
+def _look_up_by_index(conn: Connection) -> None:
+    """Keeps PostgreSQL from reading all edges once per generation.
+
+    Its planner cannot know how few rows a recursive table holds; with stale statistics it
+    hashes the whole edge table in every step (measured: 1.4 s instead of 0.4 ms for 26 of
+    120,000 edges). The setting ends with the transaction.
+    """
+    if conn.dialect.name != "sqlite":
+        for method in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin"):
+            conn.exec_driver_sql(f"SET LOCAL {method} = off")
 
 
 def _walk(seeds: sa.Select[Any], direction: Direction, depth: int | None) -> sa.Select[Any]:

@@ -85,7 +85,7 @@ version = Table(
     Column("features", JSON, nullable=False),
     Column("info", JSON, nullable=False),
     Column("run_id", Text),
-    Column("created_at", UtcTime, nullable=False),
+    Column("created_at", UtcTime, nullable=False, index=True),
     Column("retracted_at", UtcTime),
     Column("retracted_by", Text),
     Column("retract_reason", Text),

@@ -179,6 +179,17 @@ class Versions(Session):
 
         self._write(work)
 
+    def relocate(self, version_id: str, path: str, uri: str) -> None:
+        """Notes that a version's folder was moved.
+
+        Args:
+            version_id: the version.
+            path: its folder now, relative to the store's root.
+            uri: the same, absolute.
+        """
+        moved = t.version.update().where(_VERSION.c.id == version_id)
+        self._write(lambda conn: conn.execute(moved.values(path=path, uri=uri)))
+
     def retract(
         self, version_id: str, reason: str, who: str, successor: str | None = None
     ) -> VersionRecord:

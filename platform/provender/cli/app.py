@@ -41,7 +41,10 @@ def _top(
     program_version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_program_version, is_eager=True, help="Say which Provender this is."
+            "--version",
+            callback=_program_version,
+            is_eager=True,
+            help="Say which Provender this is.",
         ),
     ] = False,
     **shared: Any,
@@ -59,6 +62,5 @@ app.callback(
     epilog=epilog("provender build digits", "provender show digits"),
 )(_top)
 
-for _group in (project, building, explaining, versions, history, reading, upkeep):
+for _group in (project, building, explaining, versions, history, reading, upkeep, database):
     _group.register(app)
-app.add_typer(database.group(), name="db")

@@ -43,9 +43,7 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
         None,
     ),
     "json": (
-        Annotated[
-            bool, typer.Option("--json", help="Print one JSON document and nothing else.")
-        ],
+        Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")],
         False,
     ),
     "quiet": (

@@ -106,9 +106,7 @@ def _labelled(label: str, text: str | None) -> None:
     width = max(40, _WIDTH - len(label))
     lines: list[str] = []
     for line in text.splitlines():
-        lines += textwrap.wrap(
-            line, width, break_long_words=False, break_on_hyphens=False
-        ) or [""]
+        lines += textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
     for i, line in enumerate(lines):
         _say(f"  {label if i == 0 else ' ' * len(label)}{line}")
 

@@ -56,9 +56,7 @@ class Invocation:
         """The project's settings, options included."""
         from provender.settings import load_settings
 
-        return load_settings(
-            store=self.store_url, catalog=self.catalog_url, file=self.config_file
-        )
+        return load_settings(store=self.store_url, catalog=self.catalog_url, file=self.config_file)
 
     @cached_property
     def catalog(self) -> Catalog:

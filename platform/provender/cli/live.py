@@ -7,6 +7,7 @@ loads Rich's progress bars.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from provender.cli.units import amount_text, seconds_text
@@ -55,7 +56,7 @@ class Live:
         task = self._tasks.get(line)
         if task is None:
             task = self._tasks[line] = self._progress.add_task(
-                line, total=None, state="", amount="", rate=""
+                line, total=None, state="", amount="", pace=""
             )
         self._draw(self._progress, task, line, view)
 
@@ -66,41 +67,56 @@ class Live:
         return key.rpartition("/")[0]
 
     def _draw(self, progress: Progress, task: TaskID, line: str, view: StageView) -> None:
-        if line == view.key:
-            done, total, state = view.done, view.total, view.state
-            amount, rate = amount_text(done, view.unit) if view.unit else "", ""
-            passed = self._watch.elapsed(view)
-            if view.state == RUNNING and passed and done:
-                rate = f"{amount_text(done / passed, view.unit)}/s"
-        else:
-            done, total, state, amount = self._shards(line)
-            rate = ""
-        if state in ("ran", "reused"):
-            done = total = max(done, total or 0, 1)
-            rate = seconds_text(view.seconds) if line == view.key else ""
+        shown = self._stage(view) if line == view.key else self._shards(line)
         if view.holder:
-            state, amount = "waiting", f"for {view.holder}"
+            shown = replace(shown, state="waiting", amount=f"for {view.holder}", pace="")
         progress.update(
             task,
-            completed=done,
-            total=total or None,
-            state=f"[{_STATES.get(state, 'dim')}]{state}[/]",
-            amount=amount,
-            rate=rate,
+            completed=shown.done,
+            total=shown.total,
+            state=f"[{_STATES.get(shown.state, 'dim')}]{shown.state}[/]",
+            amount=shown.amount,
+            pace=shown.pace,
         )
 
-    def _shards(self, line: str) -> tuple[int, int, str, str]:
+    def _stage(self, view: StageView) -> _Shown:
+        amount = amount_text(view.done, view.unit) if view.unit else ""
+        if view.state in ("ran", "reused"):
+            return _Shown(view.state, 1, 1, amount, seconds_text(view.seconds))
+        rate = view.done / (self._watch.elapsed(view) or 1.0)
+        pace = f"{amount_text(rate, view.unit)}/s" if view.done else ""
+        if view.total and rate:
+            amount = f"{amount} of {amount_text(view.total, view.unit)}"
+            pace += f", {seconds_text((view.total - view.done) / rate)} left"
+        return _Shown(view.state, view.done, view.total or None, amount, pace)
+
+    def _shards(self, line: str) -> _Shown:
         views = [view for key, view in self._watch.views.items() if key.startswith(f"{line}/")]
-        states = [view.state for view in views]
-        ended = sum(state in ("hit", "ran", "reused") for state in states)
-        state = next((s for s in ("failed", RUNNING) if s in states), "ran")
-        if ended < len(states) and state == "ran":
-            state = RUNNING
-        return ended, len(views), state, f"{ended} of {len(views)} shards"
+        ended = sum(view.state in ("hit", "ran", "reused") for view in views)
+        amount = f"{ended} of {len(views)} shards"
+        if any(view.state == "failed" for view in views):
+            return _Shown("failed", ended, len(views), amount)
+        if ended == len(views):
+            return _Shown("ran", ended, len(views), amount)
+        made = sum(view.state == "ran" for view in views)
+        passed = max(self._watch.elapsed(view) for view in views)
+        left = f"{seconds_text(passed / made * (len(views) - ended))} left" if made else ""
+        return _Shown(RUNNING, ended, len(views), amount, left)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What one line of the display says."""
+
+    state: str
+    done: int
+    total: int | None
+    amount: str
+    pace: str = ""
 
 
 def _progress(console: Console) -> Progress:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
     from rich.table import Column
 
     return Progress(
@@ -108,7 +124,6 @@ def _progress(console: Console) -> Progress:
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[amount]}", markup=False, justify="right"),
-        TextColumn("{task.fields[rate]}", markup=False, justify="right"),
-        TimeRemainingColumn(compact=True),
+        TextColumn("{task.fields[pace]}", markup=False),
         console=console,
     )

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from provender.cli.tables import Column, state_style
+
+if TYPE_CHECKING:
+    from provender.catalog import StageRecord
 
 COLUMNS = (
     Column("stage"),
@@ -28,13 +32,13 @@ class Row:
         key: stage key.
         state: one word.
         why: reasons, one sentence each.
-        more: further cells of the row, after the state.
+        record: the execution it tells of, where there is one.
     """
 
     key: str
     state: str
     why: tuple[str, ...] = ()
-    more: tuple[str, ...] = ()
+    record: StageRecord | None = None
 
 
 def whole_stage(key: str) -> str:
@@ -55,30 +59,37 @@ def reason_texts(reasons: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     return tuple(reason_text(each) for each in reasons)
 
 
-def cells(rows: Iterable[Row], *, verbose: bool) -> Iterator[tuple[str, ...]]:
-    """Rows as table cells: stage, state, what the row adds, why.
+def cells(rows: Iterable[Row], *, verbose: bool) -> Iterator[tuple[str, str, str]]:
+    """Rows as table cells: stage, state, why.
 
     Args:
         rows: the stages in order.
         verbose: each shard in its own row, and every reason.
     """
-    for group in _groups(rows, verbose):
-        first, last = group[0], group[-1]
-        key, state = first.key, first.state
-        if len(group) > 1:
-            number = last.key.rpartition("/")[2]
-            key = f"{first.key}..{number}"
-            state = f"{len(group)} {state}{'s' if state == 'hit' else ''}"
-        yield (key, state, *first.more, "\n".join(_short(first.why, verbose)))
+    for group in grouped(rows, verbose=verbose):
+        yield (*named(group), why_text(group[0].why, verbose=verbose))
 
 
-def _short(why: Sequence[str], verbose: bool) -> list[str]:
+def named(group: Sequence[Row]) -> tuple[str, str]:
+    """Key and state of one stage, or of a range: ``shards/train/00000..00007``, ``8 hits``."""
+    first = group[0]
+    if len(group) == 1:
+        return first.key, first.state
+    number = group[-1].key.rpartition("/")[2]
+    state = f"{len(group)} {first.state}{'s' if first.state == 'hit' else ''}"
+    return f"{first.key}..{number}", state
+
+
+def why_text(why: Sequence[str], *, verbose: bool) -> str:
+    """Reasons, one a line, and only the first few unless all are asked for."""
     if verbose or len(why) <= MAX_REASONS + 1:
-        return list(why)
-    return [*why[:MAX_REASONS], f"and {len(why) - MAX_REASONS} more (--verbose shows all)"]
+        return "\n".join(why)
+    more = f"and {len(why) - MAX_REASONS} more (--verbose shows all)"
+    return "\n".join([*why[:MAX_REASONS], more])
 
 
-def _groups(rows: Iterable[Row], verbose: bool) -> Iterator[list[Row]]:
+def grouped(rows: Iterable[Row], *, verbose: bool) -> Iterator[list[Row]]:
+    """Rows, with neighbouring shards of one state and one cause together unless ``verbose``."""
     group: list[Row] = []
     for row in rows:
         if group and not verbose and _follows(group[-1], row):
@@ -98,5 +109,5 @@ def _follows(before: Row, row: Row) -> bool:
         and b is not None
         and a["stem"] == b["stem"]
         and int(b["number"]) == int(a["number"]) + 1
-        and (before.state, before.why, before.more) == (row.state, row.why, row.more)
+        and (before.state, before.why) == (row.state, row.why)
     )

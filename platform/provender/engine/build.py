@@ -27,7 +27,7 @@ from provender.engine.execute import Tell, execute
 from provender.engine.operations import IN_WORKERS, operation
 from provender.engine.plan import HIT, Plan, Step
 from provender.engine.pool import Pool
-from provender.engine.publishing import catalog_version, mend
+from provender.engine.publishing import catalog_version, clear_aside, make_room, mend
 from provender.engine.session import Session
 from provender.errors import DiskFull, ProvenderError, StoreError
 from provender.stages import examples, register
@@ -350,9 +350,11 @@ class _Build:
             execute(self.s, step, run_id=self.run_id, call=call, tell=self._tell)
             self.version = known
             return
+        step = make_room(self.s, step)
         record = self._one(step)
         steps[step.key] = replace(step, record=record)
         self.version = catalog_version(self.s, steps, record, self.run_id)
+        clear_aside(self.s)
 
 
 def _first_error(futures: Sequence[Any]) -> BaseException | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from provender.catalog import ShardRecord, SplitRecord, StageRecord, VersionRecord
@@ -13,6 +14,12 @@ from provender.engine.plan import Step
 from provender.engine.session import Session
 from provender.errors import DamageError
 from provender.stages import register, shards
+
+_KEPT = ("datasets/",)
+"""Where a shard that is part of a published version lies; from anywhere else it is moved."""
+
+ASIDE = {"trial": "building/replaced", "replaced": "building/replaced", "retracted": "retracted"}
+"""Status of a version whose place is taken -> folder that its files move to."""
 
 
 def catalog_version(
@@ -74,6 +81,63 @@ def catalog_version(
     return version
 
 
+def make_room(session: Session, step: Step) -> Step:
+    """Moves aside the version that a trial, or a rebuilt retracted number, takes the place of.
+
+    Its shards may be what the new version is made of, so they are moved, not removed; the step
+    that comes back reads them where they lie now.
+
+    Args:
+        session: the build.
+        step: the register step.
+    """
+    target = step.args["target"]
+    for version in session.catalog.versions(
+        session.facts.name, ("trial", "replaced", "retracted"), config=session.facts.config
+    ):
+        if version.path != target or version.fingerprint == step.fingerprint:
+            continue
+        aside = f"{ASIDE[version.status]}/{version.fingerprint}"
+        _move_folder(session, target, aside)
+        session.catalog.relocate(version.id, aside, session.work.store.path(aside))
+        step = replace(step, args=_redirected(step.args, target, aside))
+    return step
+
+
+def _move_folder(session: Session, source: str, target: str) -> None:
+    """Moves a version's folder, its marker first, so that nobody takes the rest for a version."""
+    store = session.work.store
+    store.remove_tree(target)
+    here, there = store.local(source), store.local(target)
+    if here is not None and there is not None:
+        if here.is_dir():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            here.rename(there)
+        return
+    names = [each.rel for each in store.list(source, recursive=True)]
+    for rel in sorted(names, key=lambda each: not each.endswith(f"/{register.MARKER}")):
+        store.move(rel, f"{target}{rel.removeprefix(source)}")
+
+
+def _redirected(args: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    def moved(rel: str) -> str:
+        return f"{new}{rel.removeprefix(old)}" if rel.startswith(f"{old}/") else rel
+
+    if "files" in args:
+        files = {n: {**each, "rel": moved(each["rel"])} for n, each in args["files"].items()}
+        return {**args, "files": files}
+    splits = {
+        name: [{**each, "files": [moved(rel) for rel in each["files"]]} for each in shards]
+        for name, shards in args["splits"].items()
+    }
+    return {**args, "splits": splits}
+
+
+def clear_aside(session: Session) -> None:
+    """Removes the files of trials that were replaced."""
+    session.work.store.remove_tree(ASIDE["trial"])
+
+
 def _stage_id(plan: Mapping[str, Step], key: str) -> str | None:
     step = plan.get(key)
     return step.record.id if step and step.record else None
@@ -103,10 +167,11 @@ def _settle(session: Session, plan: Mapping[str, Step], result: Mapping[str, Any
         if not key.startswith("shards/") or step.record is None:
             continue
         for name, output in shard_files(step.record).items():
-            if output.uri.startswith("building/") and name in result["files"]:
+            if not output.uri.startswith(_KEPT) and name in result["files"]:
                 token = result["files"][name]["token"]
                 moves.append((step.record.id, output.name, f"{result['target']}/{name}", token))
-                leftovers.add(output.uri.rsplit("/", 1)[0])
+                if output.uri.startswith("building/shards/"):
+                    leftovers.add(output.uri.rsplit("/", 1)[0])
     session.catalog.update_artifacts(moves)
     for folder in leftovers:
         session.work.store.remove_tree(folder)

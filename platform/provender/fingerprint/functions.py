@@ -205,11 +205,30 @@ def _add_names(fn: FunctionType, parts: Parts, skip: frozenset[str]) -> None:
         _follow_import(item, names.on_imports, space, found)
     for chain in names.iterated:
         _add_order(chain, found)
+    for chain in names.opened | {c[:-1] for c in names.loads if c[-1] in _READS}:
+        _add_file(chain, found)
     runtime = _RUNTIME_STATE & {chain[1] for chain in names.loads if len(chain) > 1}
     for name, (label, value) in found.items():
         if runtime and type(value).__name__ == "Tokenizer":
             value = without_runtime_state(value)
         parts.add(name, label, value)
+
+
+_READS: Final = frozenset({"read_text", "read_bytes", "open"})
+_LARGEST_FILE: Final = 64 << 20
+
+
+def _add_file(chain: Chain, found: dict[str, tuple[str, Any]]) -> None:
+    """A file that code names by a global path and reads when it is called."""
+    value = found.get(".".join(chain), ("", None))[1]
+    if not isinstance(value, (str, os.PathLike)):
+        return
+    path = os.fspath(value)
+    try:
+        if isinstance(path, str) and os.path.isfile(path) and os.path.getsize(path) < _LARGEST_FILE:
+            found[f"file {'.'.join(chain)}"] = (f"file {path}", _file_digest(path))
+    except (OSError, ValueError):
+        return
 
 
 _RUNTIME_STATE: Final = frozenset(

@@ -48,6 +48,7 @@ class Found(NamedTuple):
 
     views: tuple[MethodView, ...] = ()
     values: tuple[Any, ...] = ()
+    label: str = ""
 
 
 def method_tree(cls: type, method_name: str) -> Tree:
@@ -98,10 +99,12 @@ def self_attributes(cls: type, method_name: str) -> frozenset[str] | None:
         if view in seen or not code_origin(view.function).is_user:
             continue
         seen.add(view)
+        todo += [MethodView(cls, fn, view.owner) for fn in _wrapped(view.function)]
+        instance = facts_of(view.function.__code__, view.function.__globals__).names.parameter
         for chain in _chains(view):
             if len(chain) == 1:
                 return None
-            if chain[0] != SUPER:
+            if chain[0] == instance:
                 read.add(chain[1])
             todo.extend(_resolve(view, chain).views)
     return frozenset(read)
@@ -127,7 +130,7 @@ def method_shape(view: MethodView, walker: Walker) -> Shape:
         for number, target in enumerate(found.views):
             parts.add(f"{name} {number}", f"method {chain[1]}", walker.intern(target, target))
         for value in found.values:
-            parts.add(name, f"class attribute {chain[1]}", value)
+            parts.add(name, f"class attribute {found.label}", value)
     title = qualified(fn.__module__, fn.__qualname__)
     return Shape(b"s6:method", MAPPING, parts.items, "method", labels=parts.labels, title=title)
 
@@ -201,18 +204,19 @@ def _lookup(cls: type, name: str, line: tuple[type, ...]) -> Found:
         if name not in vars(owner):
             continue
         if not class_origin(owner).is_user:
-            return Found(values=(owner,)) if owner is not object else Found()
+            return Found(values=(owner,), label=name) if owner is not object else Found()
         return _taken_apart(cls, name, vars(owner)[name], owner)
     return Found()
 
 
 def _taken_apart(cls: type, name: str, value: Any, owner: type) -> Found:
+    label = f"{qualified(owner.__module__, owner.__qualname__)}.{name}"
     if isinstance(value, staticmethod):
-        return Found(values=(value.__func__,))
+        return Found(values=(value.__func__,), label=label)
     functions = list(_functions(value))
     if functions:
         return Found(views=tuple(MethodView(cls, fn, owner) for fn in functions))
-    return Found() if is_memo(name, value) else Found(values=(value,))
+    return Found() if is_memo(name, value) else Found(values=(value,), label=label)
 
 
 def _functions(value: Any) -> Iterator[FunctionType]:

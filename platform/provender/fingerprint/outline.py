@@ -84,7 +84,7 @@ class _Outline:
             label, value = shape.label(position), shape.items[position]
             if label == "body":
                 parts.append(Tree("body", "code", bytes(value).hex()))
-            elif label.startswith("global "):
+            elif label.startswith(("global ", "class attribute ")):
                 part = self.data(value, label, 1, {id(obj)})
                 if part.kind not in ("reference", "installed"):
                     self.found.setdefault(label, part)

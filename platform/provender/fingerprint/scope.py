@@ -45,6 +45,7 @@ class Names:
         on_imports: chains that start at a name bound by one of them.
         iterated: chains of ``loads`` that are walked directly, so that their order counts.
         rebound: names assigned under a ``global`` statement.
+        opened: chains of ``loads`` that are opened for reading: ``open(PATH)``.
     """
 
     loads: frozenset[Chain] = frozenset()
@@ -54,6 +55,7 @@ class Names:
     on_imports: frozenset[Chain] = frozenset()
     iterated: frozenset[Chain] = frozenset()
     rebound: frozenset[str] = frozenset()
+    opened: frozenset[Chain] = frozenset()
 
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -73,6 +75,7 @@ class _Scope:
     declared_global: set[str] = field(default_factory=set)
     loads: set[Chain] = field(default_factory=set)
     iterated: set[Chain] = field(default_factory=set)
+    opened: set[Chain] = field(default_factory=set)
     inner: list[ast.AST] = field(default_factory=list)
     imports: list[Import] = field(default_factory=list)
 
@@ -97,6 +100,7 @@ def names_of(root: ast.AST) -> Names:
         on_imports=frozenset(chain for chain in free if chain[0] in aliases),
         iterated=frozenset(iterated & loads),
         rebound=frozenset(everything.declared_global & everything.bound),
+        opened=frozenset(everything.opened & loads),
     )
 
 
@@ -116,6 +120,7 @@ def _free(node: ast.AST, total: _Scope, *, top: bool = False) -> tuple[set[Chain
     """
     scope = _collect(node)
     total.imports += scope.imports
+    total.opened |= scope.opened
     total.declared_global |= scope.declared_global
     total.bound |= scope.bound & scope.declared_global
     aliases = {item.bound for item in scope.imports}
@@ -269,11 +274,20 @@ def _call(node: Any, scope: _Scope) -> list[Any]:
             rest.remove(first)
         elif name in _HARMLESS and first.id in ("self", "cls"):
             rest.remove(first)
+    if name == "open" and first is not None and _reads(node):
+        scope.opened.add(_chain(first) or ())
     if name == "super" and len(node.args) == 2:
         return []
     if name in ("import_module", "__import__") and isinstance(first, ast.Constant):
         scope.imports.append(Import(str(first.value), 0, None, f"import {first.value}"))
     return rest
+
+
+def _reads(node: ast.Call) -> bool:
+    """Whether a call of ``open`` has a mode that only reads."""
+    given = [node.args[1]] if len(node.args) > 1 else []
+    given += [keyword.value for keyword in node.keywords if keyword.arg == "mode"]
+    return all(isinstance(m, ast.Constant) and str(m.value)[:1] == "r" for m in given)
 
 
 def _loop(node: Any, scope: _Scope) -> list[Any]:

@@ -245,6 +245,24 @@ def converted_leaf(key: bytes, feature: Any, info: Any) -> Leaf:
     return encode
 
 
+def grouped_leaf(name: str, feature: Any) -> Leaf:
+    """Any feature that stores several tensors, or ragged ones: TFDS's own layout of them.
+
+    Args:
+        name: the flattened feature name.
+        feature: the connector.
+    """
+    from tensorflow_datasets.core import example_serializer
+
+    serializer = example_serializer.ExampleSerializer({name: feature.get_serialized_info()})
+
+    def encode(value: Any) -> bytes:
+        stored = serializer.get_tf_example({name: feature.encode_example(value)}).features.feature
+        return protobuf.entries({key: stored[key].SerializeToString() for key in stored})
+
+    return encode
+
+
 def numeric_entry(key: bytes, array: np.ndarray) -> bytes:
     """The map entry of a bool, integer or floating array of any shape (flattened row by row)."""
     flat = array.reshape(-1)

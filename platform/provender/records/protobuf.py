@@ -109,9 +109,14 @@ def map_order(name: str) -> bytes:
 
 def example(features: dict[str, bytes]) -> bytes:
     """An ``Example`` message from its serialized ``Feature`` messages by name."""
-    names = sorted(features, key=map_order)
-    body = b"".join([entry(name.encode("utf-8"), features[name]) for name in names])
+    body = entries(features)
     return example_prefix(len(body)) + body
+
+
+def entries(features: dict[str, bytes]) -> bytes:
+    """Map entries of serialized ``Feature`` messages, in `map_order`."""
+    names = sorted(features, key=map_order)
+    return b"".join([entry(name.encode("utf-8"), features[name]) for name in names])
 
 
 def single_bytes_prefix(key: bytes, length: int) -> bytes:

@@ -53,7 +53,7 @@ _headers = _Headers()
 def _parts(payloads: Sequence[bytes]) -> tuple[list[bytes], list[bytes], list[int]]:
     count = len(payloads)
     sizes = list(map(len, payloads))
-    crcs = np.fromiter(map(_crc32c, payloads), np.uint32, count)
+    crcs = np.array(list(map(_crc32c, payloads)), np.uint32)
     masked = ((crcs >> np.uint32(15)) | (crcs << np.uint32(17))) + np.uint32(_MASK_DELTA)
     splitter = _split_footers.get(count)
     if splitter is None:

@@ -135,12 +135,14 @@ class _Field:
             may consume the value, e.g. read a file object: never to be run twice).
         tool: prefix or entry table, or leaf function.
         optional: None means absent.
+        grouped: it makes several map entries, whose names begin with this name and a slash.
     """
 
     path: tuple[str, ...]
     kind: str
     tool: Any
-    optional: bool
+    optional: bool = False
+    grouped: bool = False
 
     @property
     def name(self) -> str:
@@ -149,14 +151,10 @@ class _Field:
 
 def _plan(features: Any) -> _Plan | None:
     """How to encode ``features`` quickly, or None where only TFDS's own code will do."""
-    tfds = _tfds()
-    if type(features) is not tfds.FeaturesDict:
+    if type(features) is not _tfds().FeaturesDict:
         return None
     plan = _Plan()
-    if not _add_dict(features, (), plan):
-        return None
-    names = [item.name for item in plan.fields]
-    return plan if names and len(set(names)) == len(names) else None
+    return plan if _add_dict(features, (), plan) and plan.is_unambiguous() else None
 
 
 def _add_dict(feature: Any, path: tuple[str, ...], plan: _Plan) -> bool:
@@ -165,41 +163,38 @@ def _add_dict(feature: Any, path: tuple[str, ...], plan: _Plan) -> bool:
     plan.dicts.append((path, len(feature)))
     for name, inner in feature.items():
         here = (*path, name)
-        if type(inner) is _tfds().FeaturesDict:
-            if not _add_dict(inner, here, plan):
-                return False
-            continue
-        made = _make_field(here, inner)
-        if made is None:
+        if type(inner) is not _tfds().FeaturesDict:
+            plan.fields.append(_make_field(here, inner))
+        elif not _add_dict(inner, here, plan):
             return False
-        plan.fields.append(made)
     return True
 
 
-def _make_field(path: tuple[str, ...], feature: Any) -> _Field | None:
+def _make_field(path: tuple[str, ...], feature: Any) -> _Field:
     tfds = _tfds()
     key = "/".join(path).encode()
     info = feature.get_serialized_info()
-    if isinstance(info, Mapping):
-        return None
-    optional = bool(getattr(info, "optional", False))
     kind = type(feature)
-    if kind is tfds.Sequence:
+    grouped = isinstance(info, Mapping)
+    if kind is tfds.Sequence and not grouped:
         leaf = _sequence_leaf(key, feature, info)
-        return None if leaf is None else _Field(path, "leaf", leaf, optional=False)
-    if info.sequence_rank:
-        return None
+        if leaf is not None:
+            return _Field(path, "leaf", leaf)
+    if grouped or info.sequence_rank:
+        grouped = grouped or info.sequence_rank > 1
+        return _Field(path, "own", leaves.grouped_leaf(key.decode(), feature), grouped=grouped)
+    optional = bool(info.optional)
     if kind is tfds.Text and feature.encoder is None:
         return _Field(path, "text", leaves.TextPrefixes(key), optional)
     if kind is tfds.ClassLabel:
-        return _Field(path, "label", leaves.LabelEntries(key, feature), optional=False)
+        return _Field(path, "label", leaves.LabelEntries(key, feature))
     if kind in (tfds.Tensor, tfds.Scalar) and feature.get_tensor_info().dtype == info.dtype:
         if info.shape == () and np.dtype(info.np_dtype).kind == "O":
             return _Field(path, "text", leaves.TextPrefixes(key), optional)
         leaf = _tensor_leaf(key, info)
         if leaf is not None:
             return _Field(path, "leaf", leaf, optional)
-    return _Field(path, "own", leaves.converted_leaf(key, feature, info), optional=False)
+    return _Field(path, "own", leaves.converted_leaf(key, feature, info))
 
 
 def _tensor_leaf(key: bytes, info: Any) -> leaves.Leaf | None:
@@ -252,9 +247,22 @@ class _Plan:
     dicts: list[tuple[tuple[str, ...], int]] = field(default_factory=list)
     fields: list[_Field] = field(default_factory=list)
 
+    def is_unambiguous(self) -> bool:
+        """Whether no two fields make entries of one name or within each other's group.
+
+        (A key may hold a slash: ``{"a/b": ...}`` beside ``{"a": {"b": ...}}``.)
+        """
+        names = [item.name for item in self.fields]
+        groups = [item.name + "/" for item in self.fields if item.grouped]
+        inside = any(name.startswith(group) for name in names for group in groups)
+        return len(set(names)) == len(names) and not inside
+
     def compile(self, slow: _SlowPath) -> Encoder:
         """Generates the encoder."""
-        ordered = sorted(self.fields, key=lambda item: protobuf.map_order(item.name))
+        ordered = sorted(
+            self.fields,
+            key=lambda item: protobuf.map_order(item.name + "/" * item.grouped),
+        )
         space: dict[str, Any] = {
             "slow": slow,
             "lengths": leaves.ExamplePrefixes(),

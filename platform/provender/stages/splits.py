@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -128,6 +129,7 @@ def _describe(
             outside[path] = found
         return outside.get(path)
 
+    call = _named(work, call)
     try:
         encoded = encode({"args": list(call.args), "kwargs": dict(call.kwargs)}, work.roots)
     except NotPlainError:
@@ -144,9 +146,25 @@ def _describe(
     return about, encoded
 
 
+def _named(work: Workplace, call: Call) -> Call:
+    """The call with its arguments by name, where the method's signature gives them one each."""
+    if call.function is None:
+        return call
+    signature = inspect.signature(getattr(work.loaded.builder, call.function))
+    if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in signature.parameters.values()):
+        return call
+    try:
+        return Call(call.function, (), signature.bind(*call.args, **call.kwargs).arguments)
+    except TypeError:
+        return call
+
+
 def _leaf(name: str, value: Any) -> Tree:
     """One digest for a whole argument: a tree of 200,000 ids would help nobody."""
-    text = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict) and isinstance(value.get("$content"), str):
+        text = f"content {value['$content'][:16]}"
+    else:
+        text = json.dumps(value, ensure_ascii=False)
     if len(text) > 120:
         text = f"{text[:100]}… ({len(value) if hasattr(value, '__len__') else len(text)} items)"
     return Tree(name=name, kind="argument", digest=Hasher.hash(value), value=text, children=())

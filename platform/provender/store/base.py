@@ -11,8 +11,6 @@ from typing import Any, BinaryIO
 from provender.store import files, paths
 from provender.store.values import Digest, Entry, Identity, Progress
 
-_LISTING_PAYS_FROM = 4
-
 
 class Store(ABC):
     """Files under one root, local or remote, with the same promises everywhere.
@@ -92,19 +90,9 @@ class Store(ABC):
     def stat(self, rel: str) -> Identity | None:
         """A file's identity now; None when it is missing or a folder."""
 
+    @abstractmethod
     def stat_many(self, rels: Iterable[str]) -> dict[str, Identity | None]:
-        """The identities of many files with few requests: whole folders are listed at once."""
-        by_folder: dict[str, list[str]] = {}
-        for rel in rels:
-            by_folder.setdefault(os.path.dirname(paths.check_rel(rel)), []).append(rel)
-        found: dict[str, Identity | None] = {}
-        for folder, members in by_folder.items():
-            if len(members) < _LISTING_PAYS_FROM:
-                found.update((rel, self.stat(rel)) for rel in members)
-            else:
-                known = {entry.rel: entry.identity for entry in self.list(folder)}
-                found.update((rel, known.get(rel)) for rel in members)
-        return found
+        """The identities of many files with few requests: remote folders are listed at once."""
 
     def exists(self, rel: str) -> bool:
         """Whether there is such a file, or a folder that holds something."""

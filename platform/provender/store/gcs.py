@@ -71,7 +71,11 @@ class GcsStore(RemoteStore):
 
         def read(start: int, length: int) -> bytes:
             with guarded("read", where):
-                return bucket.read_range(found.name, found.identity.token, start, length)
+                try:
+                    return bucket.read_range(found.name, found.identity.token, start, length)
+                except FileNotFoundError as exc:
+                    message = f"replaced or removed since it was opened: {where}"
+                    raise FileNotFoundError(message) from exc
 
         return found.identity, read, found.crc32c
 
@@ -99,14 +103,14 @@ class GcsStore(RemoteStore):
     def put(
         self, local_path: str | os.PathLike[str], rel: str, progress: Progress | None = None
     ) -> Identity:
-        from provender.store.gcs_bucket import CHUNK
+        from provender.store.gcs_upload import PIECE
 
         key, where, source = self._key(rel), self.path(rel), os.fspath(local_path)
         if not os.path.isfile(source):
             raise FileNotFoundError(f"no such local file: {source}")
         with open(source, "rb") as file, guarded("upload", where):
             size = os.fstat(file.fileno()).st_size
-            if size <= CHUNK:
+            if size <= PIECE:
                 data = file.read()
                 identity = self._or_no_bucket(where, lambda: self._bucket.upload(key, data))
             else:
@@ -169,7 +173,7 @@ class GcsStore(RemoteStore):
                 from provender.store.gcs_bucket import bucket_missing
 
                 raise bucket_missing(where) from exc
-        return sorted(found, key=lambda entry: entry.rel)
+        return sorted(found, key=lambda entry: (entry.rel, entry.is_dir))
 
     def same_content(self, one: str, other: str) -> bool:
         found = [self._get(rel) for rel in (one, other)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,16 +17,13 @@ from urllib.parse import quote
 
 from provender.errors import StoreError
 from provender.store import files
-from provender.store.gcs_filesystem import RETRIABLE, TRANSIENT, Filesystem
+from provender.store.gcs_filesystem import Filesystem
+from provender.store.gcs_upload import Upload
 from provender.store.values import Identity, Progress
-
-CHUNK = 16 << 20
-"""Largest upload sent as one request, and the piece size of longer ones (a multiple of 256 KiB)."""
 
 _FIELDS = "name,size,generation,crc32c,metadata"
 _COMMIT = "provender-create"
 _SESSIONS = 3
-_UNFINISHED = 308
 
 
 class TransferDamaged(Exception):
@@ -110,6 +106,7 @@ class Bucket:
             page: how many entries one request asks for, the service's 1000 by default.
         """
         answer: dict[str, Any] = {}
+        folders: set[str] = set()
         while True:
             answer = self._call(
                 "GET",
@@ -121,7 +118,10 @@ class Bucket:
                 pageToken=answer.get("nextPageToken"),
                 fields=f"nextPageToken,prefixes,items({_FIELDS})",
             )
-            yield from answer.get("prefixes") or ()
+            # A folder whose files fill several pages may be named on each of them.
+            new = [name for name in answer.get("prefixes") or () if name not in folders]
+            folders.update(new)
+            yield from new
             yield from (Blob.parse(doc) for doc in answer.get("items") or ())
             if not answer.get("nextPageToken"):
                 return
@@ -180,61 +180,23 @@ class Bucket:
     ) -> Blob:
         """Stores a long file piece by piece; the object appears with the last piece.
 
-        After a cut the service is asked how much it has (`resumable uploads
-        <https://cloud.google.com/storage/docs/performing-resumable-uploads>`_); a session that the
-        service has forgotten is begun again.
+        A session that the service has forgotten, or that ended in other bytes, is begun again.
         """
-        for session in range(_SESSIONS):
+        for attempt in range(_SESSIONS):
             try:
-                return self._upload_session(key, file, size, progress)
+                begun = self._fs.request(
+                    "POST",
+                    self._url("upload/storage/v1", f"b/{quote(self._name)}/o"),
+                    json={"name": key},
+                    uploadType="resumable",
+                    name=key,
+                )
+                upload = Upload(self._fs, begun.headers["Location"], file, size)
+                return _checked(Blob.parse(upload.run(progress)), size, upload.crc32c)
             except (FileNotFoundError, TransferDamaged):
-                if session == _SESSIONS - 1:
+                if attempt == _SESSIONS - 1:
                     raise
-        raise AssertionError  # the last session returned or raised
-
-    def _upload_session(
-        self, key: str, file: BinaryIO, size: int, progress: Progress | None
-    ) -> Blob:
-        begun = self._fs.request(
-            "POST",
-            self._url("upload/storage/v1", f"b/{quote(self._name)}/o"),
-            json={"name": key},
-            uploadType="resumable",
-            name=key,
-        )
-        session = begun.headers["Location"]
-        sent, crc, hashed, failures = 0, 0, 0, 0
-        while True:
-            file.seek(sent)
-            piece = file.read(min(CHUNK, size - sent))
-            if sent == hashed:
-                crc, hashed = _extend(crc, piece), hashed + len(piece)
-            span = f"bytes {sent}-{sent + len(piece) - 1}/{size}"
-            try:
-                answer = self._put(session, span, piece)
-                failures = 0
-            except Exception as exc:
-                if not _passing(exc) or failures == self._fs.retry.attempts - 1:
-                    raise
-                time.sleep(self._fs.retry.wait(failures))
-                failures += 1
-                answer = self._put(session, f"bytes */{size}", b"", attempts=None)
-            if isinstance(answer, Blob):
-                return _checked(answer, size, crc)
-            sent = answer
-            if progress and sent < size:
-                progress(sent, size)
-
-    def _put(self, session: str, span: str, piece: bytes, attempts: int | None = 1) -> Blob | int:
-        """Sends a piece, or asks; returns the finished object or how many bytes are stored."""
-        # POST works like the documented PUT, which aiohttp would repeat by itself after a cut.
-        answer = self._fs.request(
-            "POST", session, headers={"Content-Range": span}, data=piece, attempts=attempts
-        )
-        if answer.status != _UNFINISHED:
-            return Blob.parse(json.loads(answer.body))
-        stored = answer.headers.get("Range")
-        return int(stored.rpartition("-")[2]) + 1 if stored else 0
+        raise AssertionError  # the last attempt returned or raised
 
     def copy(self, src: str, dst: str) -> Blob:
         """Copies on the server, in as many steps as the service wants.
@@ -282,19 +244,8 @@ def _checked(blob: Blob, size: int, crc: int) -> Blob:
     return blob
 
 
-def _passing(exc: Exception) -> bool:
-    code = str(getattr(exc, "code", ""))
-    return isinstance(exc, TRANSIENT) or (code.isdigit() and int(code) in RETRIABLE)
-
-
 def _base64(crc: int) -> str:
     return base64.b64encode(crc.to_bytes(4, "big")).decode()
-
-
-def _extend(crc: int, piece: bytes) -> int:
-    import google_crc32c
-
-    return google_crc32c.extend(crc, piece)
 
 
 def bucket_missing(where: str) -> StoreError:

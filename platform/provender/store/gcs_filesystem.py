@@ -30,13 +30,13 @@ import fsspec.asyn  # noqa: E402
 import fsspec.config  # noqa: E402
 import google.auth.exceptions  # noqa: E402
 from gcsfs.core import GCSFileSystem  # noqa: E402
-from gcsfs.retry import validate_response  # noqa: E402
+from gcsfs.retry import HttpError, validate_response  # noqa: E402
 
-RETRIABLE = {408, 429, 500, 502, 503, 504}
+_RETRIABLE = {408, 429, 500, 502, 503, 504}
 _LONGEST_WAIT = 60.0
 _METADATA_ADDRESS = ("169.254.169.254", 80)
 _PRODUCT_NAME = "/sys/class/dmi/id/product_name"
-TRANSIENT = (aiohttp.ClientError, asyncio.TimeoutError, ConnectionError)
+_CUTS = (aiohttp.ClientError, asyncio.TimeoutError, ConnectionError)
 
 
 class Answer(NamedTuple):
@@ -112,12 +112,13 @@ class Filesystem(GCSFileSystem):
                     timeout=self.requests_timeout,
                 ) as answer:
                     body = await answer.read()
-                    if answer.status not in RETRIABLE or attempt == last:
+                    if answer.status not in _RETRIABLE:
                         validate_response(answer.status, body, path, args)
                         return answer.status, answer.headers, answer.request_info, body
                     retry_after = answer.headers.get("Retry-After")
-            except TRANSIENT:
-                if attempt == last:
+                    raise _refusal(answer.status, body)
+            except Exception as exc:
+                if attempt == last or not is_transient(exc):
                     raise
             await asyncio.sleep(self.retry.wait(attempt, retry_after))
         raise AssertionError  # the last attempt returned or raised
@@ -128,6 +129,18 @@ class Filesystem(GCSFileSystem):
             self.loop, self._request, method, path, *args, **kwargs
         )
         return Answer(status, headers, body)
+
+
+def is_transient(exc: BaseException) -> bool:
+    """Whether a request that ended so may succeed when it is sent again."""
+    if isinstance(exc, HttpError):
+        return exc.code in _RETRIABLE
+    return isinstance(exc, _CUTS)
+
+
+def _refusal(status: int, body: bytes) -> HttpError:
+    text = body[:500].decode("utf-8", errors="replace")
+    return HttpError({"code": status, "message": text or "the service is busy"})
 
 
 def connect(where: str) -> Filesystem:

@@ -11,7 +11,6 @@ import os
 import shutil
 import stat as stat_module
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -158,7 +157,7 @@ class LocalStore(Store):
         source, target = self._at(rel), os.path.abspath(local_path)
         with guarded("copy out of the store", target, identity.size):
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            temp = os.path.join(os.path.dirname(target), f".{uuid.uuid4().hex}.part")
+            temp = os.path.join(os.path.dirname(target), f".{os.urandom(16).hex()}.part")
             with _removed_at_end(temp):
                 files.copy_file(source, temp, progress)
                 os.replace(temp, target)
@@ -227,7 +226,7 @@ class LocalStore(Store):
         path = self.path(rel)
         with guarded("list", path):
             found = list(self._walk(rel, path, recursive))
-        return sorted(found, key=lambda entry: entry.rel)
+        return sorted(found, key=lambda entry: (entry.rel, entry.is_dir))
 
     def _walk(self, rel: str, path: str, recursive: bool) -> Iterator[Entry]:
         try:
@@ -314,7 +313,7 @@ class LocalStore(Store):
     def _new_incoming(self) -> str:
         os.makedirs(self._incoming_root, exist_ok=True)
         # The name tells the age: a hard link has the times of the file that it shares.
-        return os.path.join(self._incoming_root, f"{time.time_ns()}-{uuid.uuid4().hex}")
+        return os.path.join(self._incoming_root, f"{time.time_ns()}-{os.urandom(16).hex()}")
 
     @contextlib.contextmanager
     def _incoming(self) -> Iterator[str]:
@@ -335,7 +334,7 @@ class LocalStore(Store):
 
     def _land_from_afar(self, temp: str, target: str) -> Identity:
         """Lands a file where part of the store is another mounted file system."""
-        beside = os.path.join(os.path.dirname(target), f"{paths.INCOMING}-{uuid.uuid4().hex}")
+        beside = os.path.join(os.path.dirname(target), f"{paths.INCOMING}-{os.urandom(16).hex()}")
         with _removed_at_end(beside):
             files.copy_file(temp, beside)
             identity = cast(Identity, _identity(os.stat(beside)))

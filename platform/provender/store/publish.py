@@ -20,7 +20,7 @@ from provender.errors import ConflictError, StoreError
 from provender.store import paths
 from provender.store.base import Store
 from provender.store.local import LocalStore
-from provender.store.remote import parallel
+from provender.store.threads import parallel
 from provender.store.values import Identity, Progress
 
 MARKER = "dataset_info.json"
@@ -158,8 +158,8 @@ def _publish_by_rename(
     sizes: Mapping[str, int],
     tally: _Tally,
 ) -> Published:
-    name = hashlib.blake2b(target.encode(), digest_size=8).hexdigest()
-    with store.locked(f"publish-{name}.lock"):
+    key = hashlib.blake2b(target.encode(), digest_size=8).hexdigest()
+    with store.locked(f"publish-{key}.lock"):
         if done := _already(store, files, target, marker):
             return done
         if leftovers := store.list(target, recursive=True):
@@ -170,10 +170,14 @@ def _publish_by_rename(
             )
         store.remove_tree(staging)
         identities = {}
-        for name, source in files.items():
-            identities[name] = _place(store, source, paths.join(staging, name))
-            tally.add(sizes[name])
-        store.rename_directory(staging, target)
+        try:
+            for name, source in files.items():
+                identities[name] = _place(store, source, paths.join(staging, name))
+                tally.add(sizes[name])
+            store.rename_directory(staging, target)
+        except BaseException:
+            store.remove_tree(staging)  # a full disk shall not stay full of it
+            raise
     return Published(target, identities, created=True)
 
 

@@ -12,7 +12,6 @@ import os
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -20,25 +19,16 @@ from provender.errors import StoreError
 from provender.store import files, paths, ranges
 from provender.store.base import Store, existing, missing
 from provender.store.faults import guarded
+from provender.store.threads import parallel
 from provender.store.values import Digest, Entry, Identity, Progress
 
-_WORKERS = 16
 _REWRITES = 5
+_LISTING_PAYS_FROM = 4
 _TOKENS = ("generation", "etag", "ETag", "version_id", "mtime", "LastModified", "last_modified")
 
 _Pinned = tuple[Identity, ranges.ReadRange, int | None]
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def parallel(act: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """``[act(item) for item in items]`` in threads, for calls that wait on a network."""
-    todo = list(items)
-    if len(todo) < 2:
-        return [act(item) for item in todo]
-    with ThreadPoolExecutor(_WORKERS, thread_name_prefix="provender-store") as pool:
-        return list(pool.map(act, todo))
 
 
 class RemoteStore(Store):
@@ -77,6 +67,23 @@ class RemoteStore(Store):
         with guarded("make the folder for work in progress", str(folder)):
             folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+    def stat_many(self, rels: Iterable[str]) -> dict[str, Identity | None]:
+        by_folder: dict[str, list[str]] = {}
+        for rel in rels:
+            by_folder.setdefault(os.path.dirname(paths.check_rel(rel)), []).append(rel)
+
+        def stat_folder(members: list[str]) -> dict[str, Identity | None]:
+            if len(members) < _LISTING_PAYS_FROM:
+                return {rel: self.stat(rel) for rel in members}
+            listed = self.list(os.path.dirname(members[0]))
+            known = {entry.rel: entry.identity for entry in listed if not entry.is_dir}
+            return {rel: known.get(rel) for rel in members}
+
+        found: dict[str, Identity | None] = {}
+        for part in parallel(stat_folder, by_folder.values()):
+            found.update(part)
+        return found
 
     @abstractmethod
     def _pin(self, rel: str) -> _Pinned:
@@ -262,7 +269,7 @@ class FsspecStore(RemoteStore):
             if not (is_dir and recursive):
                 identity = None if is_dir else self._identity(info)
                 found.append(Entry(below.rpartition("/")[2], below, identity, is_dir))
-        return sorted(found, key=lambda entry: entry.rel)
+        return sorted(found, key=lambda entry: (entry.rel, entry.is_dir))
 
 
 def _cache_folder(url: str) -> Path:

@@ -271,7 +271,11 @@ class StoreConformance:
         assert other.url == store.url
         assert other.list("d") == []
         assert other.stat("d/f") is None
+        store.write("d/e", b"1")
+        assert len(other.fs.ls(other.path("d"))) == 1
         store.write("d/f", b"1")
+        assert len(other.fs.ls(other.path("d"))) == 2
+        store.remove("d/e")
         assert [entry.rel for entry in other.list("d")] == ["d/f"]
         assert other.read("d/f") == b"1"
         store.write("d/f", b"22")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import unquote
 
 ODD_NAME = "a b#c%41=[xy]*é.bin"
@@ -69,7 +71,8 @@ class FlakyServer:
 
 
 @contextmanager
-def serve() -> Iterator[FlakyServer]:
+def serve(certificate: Any = None) -> Iterator[FlakyServer]:
+    """Runs the server until the block ends; over TLS with a trustme certificate."""
     state = FlakyServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -180,6 +183,11 @@ def serve() -> Iterator[FlakyServer]:
 
     server = Server(("127.0.0.1", 0), Handler)
     state.url = f"http://127.0.0.1:{server.server_address[1]}"
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        state.url = state.url.replace("http:", "https:")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:

@@ -59,7 +59,7 @@ def _register_many(path: Path, which: int) -> None:
 
 def test_processes_that_register_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "checksums.tsv"
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_register_many, args=(path, n)) for n in range(3)]
     for worker in workers:
         worker.start()

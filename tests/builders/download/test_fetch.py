@@ -6,6 +6,7 @@ import base64
 import gzip
 import hashlib
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -14,9 +15,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from tests.builders.download.flaky_http import ODD_NAME, FlakyServer, Served
+import trustme
+from tests.builders.download.flaky_http import ODD_NAME, FlakyServer, Served, serve
 
 from provender.builders.download import Checksum, fetch, probe
+from provender.builders.download.drive import confirmed_url
+from provender.builders.download.source import Permanent
 from provender.errors import ChecksumMismatch, DiskFull, DownloadError
 
 BODY = os.urandom(300_000)
@@ -78,6 +82,84 @@ def test_giving_up_says_that_later_may_help(server: FlakyServer, tmp_path: Path)
         fetch(f"{server.url}/f", tmp_path / "x", retries=2, backoff=0.01)
     assert caught.value.facts["transient"] is True
     assert len(server.gets()) == 3
+
+
+def test_a_wait_of_a_day_is_reported_instead(server: FlakyServer, tmp_path: Path) -> None:
+    server.files["/f"] = Served(BODY, statuses=[429] * 9, retry_after="86400")
+    with pytest.raises(DownloadError, match="asked to wait 86400 s"):
+        fetch(f"{server.url}/f", tmp_path / "x")
+    assert len(server.gets()) == 1
+
+
+def test_silence_ends_a_try(server: FlakyServer, tmp_path: Path) -> None:
+    server.files["/f"] = Served(BODY, delay=3)
+    began = time.monotonic()
+    with pytest.raises(DownloadError, match="ReadTimeout") as caught:
+        fetch(f"{server.url}/f", tmp_path / "x", retries=0, timeout=0.3)
+    assert caught.value.facts["transient"] is True
+    assert time.monotonic() - began < 3
+
+
+def test_an_untrusted_certificate_is_final_and_says_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = trustme.CA()
+    with serve(authority.issue_cert("127.0.0.1")) as server:
+        server.files["/f"] = Served(BODY)
+        with pytest.raises(DownloadError, match=r"(?i)certificate") as caught:
+            fetch(f"{server.url}/f", tmp_path / "x")
+        assert caught.value.facts["transient"] is False
+        assert "SSL_CERT_FILE" in (caught.value.hint or "")
+        authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        assert fetch(f"{server.url}/f", tmp_path / "x").sha256 == SHA
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_happens_the_bytes_are_those_of_one_state(
+    server: FlakyServer, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    server.files["/f"] = Served(
+        BODY,
+        cuts=[chance.randrange(len(BODY)) for _ in range(chance.randrange(5))],
+        statuses=[chance.choice([500, 503, 429]) for _ in range(chance.randrange(3))],
+        ranges=chance.random() < 0.7,
+        if_range=chance.random() < 0.5,
+        etag=chance.choice(["auto", 'W/"weak"', None]),
+        then=chance.choice([None, OTHER]),
+    )
+    got = fetch(f"{server.url}/f", tmp_path / "x", backoff=0.001, retries=12)
+    assert (tmp_path / "x").read_bytes() == server.files["/f"].body
+    assert got.size == len(server.files["/f"].body)
+    assert list(tmp_path.iterdir()) == [tmp_path / "x"]
+
+
+def test_a_final_failure_leaves_no_litter(server: FlakyServer, tmp_path: Path) -> None:
+    server.files["/a.zip"] = Served(b"<html>", content_type="text/html")
+    for path in ("/missing", "/a.zip"):
+        with pytest.raises(DownloadError):
+            fetch(server.url + path, tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nobody_there(tmp_path: Path) -> None:
+    with pytest.raises(DownloadError, match="ConnectError") as caught:
+        fetch("http://127.0.0.1:9/f", tmp_path / "x", retries=1, backoff=0.01)
+    assert caught.value.facts["transient"] is True
+    with pytest.raises(DownloadError) as caught:
+        fetch("http://", tmp_path / "x")
+    assert caught.value.facts["transient"] is False
+
+
+def test_the_page_before_a_large_drive_file() -> None:
+    page = """<form id="download-form" action="https://drive.usercontent.google.com/download">
+    <input type="submit" name="go" value="Go"><input type="hidden" name="id" value="a b">
+    <input type="hidden" name="confirm" value="t"></form><input name="other" value="x">"""
+    url = confirmed_url("https://drive.google.com/uc?id=1", page)
+    assert url == "https://drive.usercontent.google.com/download?id=a+b&confirm=t"
+    with pytest.raises(Permanent, match="page instead"):
+        confirmed_url("https://drive.google.com/uc?id=1", "<p>Quota exceeded</p>")
 
 
 def test_a_server_without_ranges_is_read_from_the_start(

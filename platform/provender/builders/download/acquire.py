@@ -202,11 +202,14 @@ class Acquirer:
         doc = read_json(ledger)
         if doc is None:
             return None
-        record = DownloadRecord.from_json(doc["record"])
+        try:
+            record, fetched_at = DownloadRecord.from_json(doc["record"]), float(doc["at"])
+        except (KeyError, TypeError, ValueError):
+            return None
         if self._objects.find(record.sha256, record.filename) is None:
             return None
         # Somebody fetched it while this call waited for the lock.
-        if doc["at"] >= asked_at:
+        if fetched_at >= asked_at:
             return record
         if self._policy.force or record.identity_token is None:
             return None

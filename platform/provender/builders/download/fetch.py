@@ -228,7 +228,12 @@ class _Transfer:
 
     def run(self, judge: Callable[[Checksum], None] | None) -> Fetched:
         """Tries until the file is there, or until trying again does not help."""
-        self._try_until_complete()
+        try:
+            self._try_until_complete()
+        except Permanent:
+            if not self._part.size:
+                self._part.discard()
+            raise
         got = Checksum(self._part.sha256, self._part.size)
         if self._expected and not self._expected.matches(got) and self._continued:
             # The part may have been of other content than upstream's validators made believe.

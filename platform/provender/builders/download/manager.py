@@ -37,7 +37,7 @@ from provender.builders.download.inputs import (
     path_of,
     url_of,
 )
-from provender.builders.download.manual import check_manual
+from provender.builders.download.manual import require_manual
 from provender.builders.download.objects import DownloadRecord, Objects
 from provender.builders.download.source_http import HttpSession
 from provender.builders.download.source_kaggle import kaggle_url
@@ -198,14 +198,14 @@ class DownloadManager:
                 where="MANUAL_DOWNLOAD_INSTRUCTIONS",
                 hint="Set MANUAL_DOWNLOAD_INSTRUCTIONS on the builder class.",
             )
-        check_manual(
+        folder = require_manual(
             self._policy.manual_dir,
             self._manual_files,
             dataset=self._policy.dataset,
             instructions=self._manual_instructions,
         )
         self._uses_manual_dir = True
-        return _epath(self._policy.manual_dir)
+        return _epath(folder)
 
     @property
     def download_dir(self) -> epath.Path:
@@ -347,8 +347,7 @@ class DownloadManager:
             self._policy.checksums.register({r.url: r.checksum for r in self.records})
 
 
-def _epath(path: Path | None) -> epath.Path:
+def _epath(path: Path) -> epath.Path:
     from etils import epath
 
-    assert path is not None
     return epath.Path(path)

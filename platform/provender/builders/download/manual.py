@@ -86,6 +86,26 @@ def check_manual(
     return files
 
 
+def require_manual(
+    manual_dir: Path | None,
+    declared: Sequence[str] = (),
+    *,
+    dataset: str,
+    instructions: str | None,
+) -> Path:
+    """As `check_manual`, but with nothing declared it looks for one file and no further.
+
+    Returns:
+        ``manual_dir``.
+    """
+    if declared:
+        check_manual(manual_dir, declared, dataset=dataset, instructions=instructions)
+    elif manual_dir is None or not manual_dir.is_dir() or next(_walk(manual_dir), None) is None:
+        raise _missing(manual_dir, (), dataset=dataset, instructions=instructions)
+    assert manual_dir is not None
+    return manual_dir
+
+
 def _matches(folder: Path, name: str) -> Iterator[Path]:
     literal = folder / name
     if literal.exists():

@@ -46,8 +46,7 @@ class PartFile:
     def resume_offset(self) -> int:
         """Where the next try should go on: the part's size, or 0 after dropping what cannot go on."""
         state = self.state
-        known = state is not None and (state.identity or state.if_range or self._trust_unversioned)
-        if self.size and (state is None or not state.resumable or not known):
+        if self.size and (state is None or not state.resumable or not self._is_versioned(state)):
             self.reset()
         return self.size
 
@@ -81,15 +80,18 @@ class PartFile:
         self.path.unlink(missing_ok=True)
         self.state_path.unlink(missing_ok=True)
 
+    def _is_versioned(self, state: PartState) -> bool:
+        # A weak entity tag promises equal meaning, not equal bytes (RFC 9110, 8.8.1).
+        strong = state.identity is not None and not state.identity.startswith("etag:W/")
+        return strong or state.if_range is not None or self._trust_unversioned
+
     def _load(self) -> None:
-        self.size, self.state, self._hash = 0, None, hashlib.sha256()
         doc = read_json(self.state_path)
         try:
             state = PartState(**doc) if doc else None
         except TypeError:
             state = None
         if state is None or state.url != self._url or not self.path.is_file():
-            self.reset()
             return
         with disk_errors(self.path), self.path.open("rb") as file:
             while chunk := file.read(_CHUNK):

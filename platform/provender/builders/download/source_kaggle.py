@@ -22,7 +22,7 @@ from provender.builders.download.source import (
     UpstreamIdentity,
 )
 
-_NAME = re.compile(r"(datasets)/([\w.-]+/[\w.-]+)|(competitions)/([\w.-]+)")
+_NAME = re.compile(r"(datasets)/(\w[\w.-]*/\w[\w.-]*)|(competitions)/(\w[\w.-]*)")
 _CHUNK = 1 << 20
 _HINT = (
     "Install Kaggle's command line with its API token and accept the terms on the data set's page, "

@@ -1,0 +1,105 @@
+"""``db`` and ``sql``: the catalog's database itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from provender.cli import parameters as p
+from provender.cli.commands import command, epilog
+from provender.cli.invocation import Invocation
+from provender.cli.tables import Column
+from provender.errors import CatalogError
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of this group."""
+    command(app, "sql", 'provender sql "SELECT * FROM v_versions"')(sql)
+    group = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        help="The catalog's database: its schema, and bringing it up to date.",
+        epilog=epilog("provender db status"),
+    )
+    command(group, "status", "provender db status")(status)
+    command(group, "upgrade", "provender db upgrade --catalog postgresql+psycopg://host/provender")(
+        upgrade
+    )
+    command(group, "check", "provender db check")(check)
+    app.add_typer(group, name="db")
+
+
+def _where(call: Invocation) -> str:
+    """The catalog's address without its password."""
+    from provender.catalog.engine import masked, parse_url
+
+    return masked(parse_url(call.settings.catalog))
+
+
+def status(call: Invocation) -> int:
+    """Say which revision the catalog has and which one this program wants. Changes nothing."""
+    from provender.catalog import db
+
+    now, wanted = db.current_revision(call.settings.catalog), db.head_revision()
+    state = "current" if now == wanted else "empty" if now is None else "not current"
+    if call.json:
+        doc = {"catalog": _where(call), "revision": now, "wanted": wanted, "state": state}
+        call.out.document(doc)
+    else:
+        call.out.pairs(
+            [
+                ("catalog", _where(call)),
+                ("revision", now or "none"),
+                ("wanted", wanted),
+                ("state", state),
+            ]
+        )
+        if state != "current":
+            call.out.remark("`provender db upgrade` brings it up to date.")
+    return 0 if state == "current" else CatalogError.exit_code
+
+
+def upgrade(call: Invocation) -> None:
+    """Bring the catalog's schema to this program's revision. Stop older programs first."""
+    from provender.catalog import db
+
+    before, after = db.upgrade(call.settings.catalog)
+    if call.json:
+        call.out.document({"catalog": _where(call), "before": before, "after": after})
+    elif before == after:
+        call.out.line(f"{_where(call)} is at {after} already.")
+    else:
+        call.out.line(f"{_where(call)}: {before or 'empty'} -> {after}")
+
+
+def check(call: Invocation) -> int:
+    """Compare the database's tables with what this program expects. Exits with 7 if they differ."""
+    from provender.catalog import db
+
+    differences = db.check(call.settings.catalog)
+    if call.json:
+        call.out.document({"catalog": _where(call), "differences": differences})
+    else:
+        call.out.table([Column("difference", wraps=True)], [(each,) for each in differences])
+        call.out.remark("" if differences else f"{_where(call)} is as it should be.")
+    return CatalogError.exit_code if differences else 0
+
+
+def sql(
+    call: Invocation,
+    statement: Annotated[
+        str, typer.Argument(metavar="STATEMENT", help="One SELECT; the database allows no other.")
+    ],
+    limit: p.Limit = 1000,
+) -> None:
+    """Ask the catalog in SQL, read-only. Stable views: v_versions, v_stage_runs, v_lineage ..."""
+    found = call.catalog.sql(statement, limit)
+    if call.json:
+        rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
+        call.out.document({"rows": rows, "truncated": found.truncated})
+        return
+    columns = [Column(name) for name in found.columns]
+    call.out.table(columns, [["" if v is None else str(v) for v in row] for row in found.rows])
+    if found.truncated:
+        call.out.remark(f"Cut off after {limit} rows; --limit raises that.")

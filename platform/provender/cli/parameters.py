@@ -1,0 +1,82 @@
+"""Parameters that several commands share, typed and explained once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from provender.cli.completion import complete_reference, complete_stage
+
+Ref = Annotated[
+    str,
+    typer.Argument(
+        metavar="REF",
+        help="name, name:1.0.0, name/config, name@alias, module:Class or file.py:Class.",
+        autocompletion=complete_reference,
+        show_default=False,
+    ),
+]
+OptionalRef = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[REF]",
+        help="Only this dataset.",
+        autocompletion=complete_reference,
+        show_default=False,
+    ),
+]
+Run = Annotated[
+    str | None,
+    typer.Option("--run", metavar="ID", help="A run, by its id or the first digits of it."),
+]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many, newest first.")]
+
+ManualDir = Annotated[
+    str | None,
+    typer.Option("--manual-dir", metavar="DIR", help="Folder of the files people must provide."),
+]
+Config = Annotated[
+    str | None, typer.Option("--config", metavar="NAME", help="Builder config, as in name/config.")
+]
+Version = Annotated[
+    str | None,
+    typer.Option("--version", metavar="X.Y.Z", help="Version to build, as in name:1.0.0."),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", metavar="N", help="Worker processes; by default one a CPU."),
+]
+NumShards = Annotated[
+    int | None,
+    typer.Option("--num-shards", metavar="N", help="Shards per split; by default as TFDS would."),
+]
+MaxExamples = Annotated[
+    int | None,
+    typer.Option(
+        "--max-examples", metavar="N", help="Stop each split after so many; makes it a trial."
+    ),
+]
+Trial = Annotated[
+    bool, typer.Option("--trial", help="Build to look at it; the version number stays free.")
+]
+Force = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--force",
+        metavar="STAGE",
+        help="Run a stage although nothing changed: 'examples', 'shards/train/00003', 'all'. "
+        "Can be given again.",
+        autocompletion=complete_stage,
+    ),
+]
+Offline = Annotated[bool, typer.Option("--offline", help="Never touch the network.")]
+RegisterChecksums = Annotated[
+    bool,
+    typer.Option(
+        "--register-checksums", help="Accept what is downloaded and record its checksums."
+    ),
+]
+AllowEmpty = Annotated[
+    bool, typer.Option("--allow-empty", help="Publish splits that have no examples.")
+]
