@@ -89,7 +89,7 @@ def start() -> Iterator[Server]:
 def _own_server() -> Iterator[str]:
     programs = _programs()
     # Not pytest's tmp_path: a Unix socket's path may hold 107 bytes, and `nobody` must get in.
-    home = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+    home = Path(tempfile.mkdtemp(prefix="pg-", dir=_parent()))
     account = _account()
     if account:
         os.chown(home, account["user"], account["group"])
@@ -122,6 +122,14 @@ def _own_server() -> Iterator[str]:
             process.send_signal(signal.SIGQUIT)
             process.wait(timeout=30)
         shutil.rmtree(home, ignore_errors=True)
+
+
+def _parent() -> str:
+    """Memory where there is plenty: a database is a thousand small files."""
+    with contextlib.suppress(OSError):
+        if shutil.disk_usage("/dev/shm").free > 2**30 and os.access("/dev/shm", os.W_OK):
+            return "/dev/shm"
+    return "/tmp"
 
 
 def _wait_until_up(base: str, process: subprocess.Popen[bytes], log: Path) -> None:

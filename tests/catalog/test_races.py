@@ -39,9 +39,9 @@ def test_eight_processes_take_turns(at_once, tmp_path):
 
 
 def test_sixteen_writers(at_once, catalog):
-    at_once("register", 16, 4)
-    assert len(catalog.versions("toy")) == 64
-    assert len(catalog.stages(limit=None)) == 64
+    at_once("register", 16, 2)
+    assert len(catalog.versions("toy")) == 32
+    assert len(catalog.stages(limit=None)) == 32
     assert len(catalog.alias_history("toy")) == 64
     assert catalog.version_by_alias("toy", None, "latest").id == catalog.versions("toy")[0].id
 
@@ -81,8 +81,10 @@ def test_what_a_killed_process_left_running_is_closed(catalog, holder):
     mine = catalog.begin_run("build", "toy", None, None)
     assert catalog.bury_dead() == 0
     os.kill(holder["pid"], signal.SIGKILL)
-    deadline = time.monotonic() + 5
-    while not (closed := catalog.bury_dead()) and time.monotonic() < deadline:
+    deadline, closed = time.monotonic() + 10, 0
+    # The kernel takes a moment, in which the run may be looked at before and the stage after.
+    while closed < 2 and time.monotonic() < deadline:
+        closed += catalog.bury_dead()
         time.sleep(0.02)
     assert closed == 2
     assert catalog.run(holder["run"]).outcome == "died"

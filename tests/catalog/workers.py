@@ -63,7 +63,9 @@ def register(url: str, number: int, times: str) -> Any:
                 None, "toy", None, f"shards/train/{number}", name,
                 state="succeeded", outputs=[made], tree={"name": "shards"},
             )  # fmt: skip
-            _register(catalog, f"{number}.{turn}.0", name, stage.id)
+            version = _register(catalog, f"{number}.{turn}.0", name, stage.id)
+            # This transaction reads before it writes: a deferred BEGIN would fail here.
+            catalog.set_alias("toy", None, f"of-{number}", version)
     return number
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -21,10 +23,6 @@ from provender.settings import Settings, load_settings
 from provender.store import Store
 
 BUILDER = '''
-import os
-import time
-
-import numpy as np
 import tensorflow_datasets as tfds
 
 
@@ -38,7 +36,6 @@ class Notes(tfds.core.GeneratorBasedBuilder, skip_registration=True):
             features=tfds.features.FeaturesDict({
                 "text": tfds.features.Text(),
                 "label": tfds.features.ClassLabel(names=["calm", "loud"]),
-                "marks": tfds.features.Scalar(np.int64),
             }),
         )
 
@@ -47,7 +44,7 @@ class Notes(tfds.core.GeneratorBasedBuilder, skip_registration=True):
 
     def _generate_examples(self, count):
         for i in range(count):
-            yield i, {"text": f"note {i} " + "x" * (i % 50), "label": i % 2, "marks": i % 4}
+            yield i, {"text": f"note {i} " + "x" * (i % 50), "label": i % 2}
 '''
 
 
@@ -117,7 +114,10 @@ def copied(notes: Place, tmp_path: Path) -> Iterator[Place]:
     home = notes.file.parent
     for name in ("store", "home"):
         shutil.copytree(home / name, tmp_path / name)
-    shutil.copy(home / "catalog.db", tmp_path / "catalog.db")
+    # The open catalog's newest rows are in its write-ahead log.
+    with closing(sqlite3.connect(home / "catalog.db")) as source:
+        with closing(sqlite3.connect(tmp_path / "catalog.db")) as target:
+            source.backup(target)
     settings = settings_for(tmp_path)
     with Catalog.open(settings.catalog) as catalog:
         found = Store.open(settings.store)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from provender.cli.units import amount_text, seconds_text
-from provender.cli.watching import RUNNING, StageView, Watch
+from provender.cli.watching import RUNNING, WHOLE, StageView, Watch
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,6 +52,8 @@ class Live:
         if self._progress is None:
             self._progress = _progress(self._console)
             self._progress.start()
+        if event["event"] == "start" and WHOLE in self._tasks:
+            self._progress.remove_task(self._tasks.pop(WHOLE))
         line = self._line(view.key)
         task = self._tasks.get(line)
         if task is None:

@@ -25,13 +25,15 @@ def register(app: typer.Typer) -> None:
 def pull(
     call: Invocation,
     ref: p.Ref,
-    dest: Annotated[str, typer.Argument(metavar="DEST", help="Folder to copy to.")],
+    dest: Annotated[
+        str, typer.Argument(metavar="DEST", help="Data directory; files go to DEST/name/version.")
+    ],
     verify: Annotated[
         bool, typer.Option("--verify/--no-verify", help="Check every file after it was copied.")
     ] = True,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Files copied at once.")] = 8,
 ) -> None:
-    """Copy a version to a local folder. What is there already is not copied again."""
+    """Copy a version into a data directory, where TFDS finds it. What is there is not copied again."""
     import time
 
     from provender.cli.references import version_of

@@ -32,13 +32,16 @@ _STYLES = {
     "waiting": "dim",
     "skipped": "dim",
     "failed": "red",
+    "error": "red",
+    "unreadable": "red",
     "damaged": "red",
     "missing": "red",
-    "size": "red",
     "died": "red",
     "refused": "red",
     "retracted": "red",
     "interrupted": "yellow",
+    "warning": "yellow",
+    "changed": "yellow",
     "extra": "yellow",
 }
 

@@ -69,26 +69,27 @@ def doctor(
     call: Invocation,
     fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended.")] = False,
 ) -> int:
-    """Look for what is wrong with settings, catalog and store. Exits with 1 if anything is."""
+    """Look for what is wrong with settings, catalog and store. Exits with 1 if something does not work."""
     from provender.upkeep import examine
 
     findings = examine(call.settings, call.catalog, call.store, fix=fix)
     open_ones = [each for each in findings if not each.fixed]
+    exit_code = _UNHEALTHY if any(each.level == "error" for each in open_ones) else 0
     if call.json:
         call.out.document(findings)
-        return _UNHEALTHY if open_ones else 0
+        return exit_code
     if not findings:
         call.out.remark("All is well.")
         return 0
     columns = [
-        Column("state", style=state_style),
+        Column("level", style=state_style),
         Column("kind"),
         Column("what", wraps=True),
         Column("next", wraps=True),
     ]
     rows = [
         (
-            "fixed" if each.fixed else "open",
+            "fixed" if each.fixed else each.level,
             each.kind,
             f"{each.what}\n{each.where}" if each.where else each.what,
             "" if each.fixed else each.hint or "",
@@ -98,7 +99,7 @@ def doctor(
     call.out.table(columns, rows)
     if not fix and any(each.fixable for each in open_ones):
         call.out.remark("`provender doctor --fix` mends what can be mended.")
-    return _UNHEALTHY if open_ones else 0
+    return exit_code
 
 
 def retract(

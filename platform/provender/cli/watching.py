@@ -10,6 +10,8 @@ from typing import Any
 from provender.cli.stage_rows import Row, is_part, reason_texts, whole_stage
 
 RUNNING = "running"
+WHOLE = "build"
+"""The name under which a build waits for another build of the same version."""
 
 
 @dataclass
@@ -86,6 +88,8 @@ class Watch:
                 view.state, view.why = step.state, reason_texts(step.reasons)
 
     def _start(self, view: StageView, reasons: Iterable[Mapping[str, Any]]) -> None:
+        # Whoever held the whole build has let go of it.
+        self.views.pop(WHOLE, None)
         if view.began is None:
             view.began, view.seconds = self._clock(), None
         view.state, view.holder, view.error = RUNNING, None, None

@@ -117,7 +117,9 @@ def builtin_shape(obj: Any, walker: Walker) -> Shape:
 
 
 def _descriptor(obj: Any, _: Walker) -> Shape:
-    return _plain("descriptor", SEQUENCE, [obj.__objclass__, obj.__name__], labels=["class", "name"])
+    return _plain(
+        "descriptor", SEQUENCE, [obj.__objclass__, obj.__name__], labels=["class", "name"]
+    )
 
 
 def _wrapper(obj: Any, _: Walker) -> Shape:
@@ -149,7 +151,10 @@ def _partial(obj: Any, _: Walker) -> Shape:
 def _cached(obj: Any, _: Walker) -> Shape:
     # What it remembers of earlier calls does not count.
     return _plain(
-        "lru_cache", SEQUENCE, [obj.__wrapped__, obj.cache_parameters()], labels=["function", "size"]
+        "lru_cache",
+        SEQUENCE,
+        [obj.__wrapped__, obj.cache_parameters()],
+        labels=["function", "size"],
     )
 
 

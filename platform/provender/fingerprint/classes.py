@@ -56,17 +56,15 @@ def class_origin(cls: type) -> origin.Origin:
     value: Any = module
     for part in cls.__qualname__.split("."):
         value = getattr(value, part, None)
-    if value is cls or "<locals>" in cls.__qualname__ or _hidden(cls):
+    if value is cls or _hidden(cls, getattr(module, "__file__", None)):
         return place
     return origin.USER
 
 
-def _hidden(cls: type) -> bool:
-    """Whether a class of an installed module has code there, though not under its name."""
+def _hidden(cls: type, filename: object) -> bool:
+    """Whether the class has code in the file of its module, though not under its own name."""
     return any(
-        isinstance(value, FunctionType)
-        and not value.__code__.co_filename.startswith("<")
-        and not origin.of_file(value.__code__.co_filename).is_user
+        isinstance(value, FunctionType) and value.__code__.co_filename == filename
         for value in vars(cls).values()
     )
 
@@ -136,7 +134,9 @@ def _enum_noise(cls: type) -> frozenset[str]:
     return frozenset(
         name
         for name in _ENUM_DERIVED
-        if not isinstance(f := getattr(vars(cls).get(name), "__func__", vars(cls).get(name)), FunctionType)
+        if not isinstance(
+            f := getattr(vars(cls).get(name), "__func__", vars(cls).get(name)), FunctionType
+        )
         or not origin.of_file(f.__code__.co_filename).is_user
     )
 

@@ -66,7 +66,7 @@ def _int(value: int) -> bytes:
 
 
 def _bits(value: float) -> bytes:
-    if value != value:  # noqa: PLR0124
+    if value != value:
         return b"\x7f\xf8\0\0\0\0\0\0"
     return _pack(value + 0.0)  # adding 0.0 turns -0.0 into 0.0 and changes nothing else
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module, util
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,11 +22,11 @@ from provender.fingerprint.scope import Chain, Import
 if TYPE_CHECKING:
     from provender.fingerprint.graph import Walker
 
-import builtins
-
 _BUILTINS: Final = frozenset(vars(builtins))
 _MISSING: Final = ("missing",)
-_MEMO: Final = re.compile(r"_+([a-z0-9_]*_)?(cache|cached|memo|memos|memoized|lru)s?(_[a-z0-9_]+)?", re.I)
+_MEMO: Final = re.compile(
+    r"_+([a-z0-9_]*_)?(cache|cached|memo|memos|memoized|lru)s?(_[a-z0-9_]+)?", re.I
+)
 _MUTABLE: Final = (dict, list, set, type(None))
 
 
@@ -223,10 +225,10 @@ def _add_file(chain: Chain, found: dict[str, tuple[str, Any]]) -> None:
     value = found.get(".".join(chain), ("", None))[1]
     if not isinstance(value, (str, os.PathLike)):
         return
-    path = os.fspath(value)
+    path = Path(os.fsdecode(value))
     try:
-        if isinstance(path, str) and os.path.isfile(path) and os.path.getsize(path) < _LARGEST_FILE:
-            found[f"file {'.'.join(chain)}"] = (f"file {path}", _file_digest(path))
+        if path.is_file() and path.stat().st_size < _LARGEST_FILE:
+            found[f"file {'.'.join(chain)}"] = (f"file {path}", _file_digest(str(path)))
     except (OSError, ValueError):
         return
 
@@ -445,7 +447,9 @@ def module_shape(module: ModuleType, walker: Walker) -> Shape:
     else:
         parts.add("source", "body", syntax.syntax_digest(parsed.tree))
         _add_module_names(module, scope.names_of(parsed.tree), parts)
-    return Shape(atom("user module"), MAPPING, parts.items, "module", labels=parts.labels, title=title)
+    return Shape(
+        atom("user module"), MAPPING, parts.items, "module", labels=parts.labels, title=title
+    )
 
 
 def _add_module_names(module: ModuleType, names: scope.Names, parts: Parts) -> None:
@@ -456,7 +460,10 @@ def _add_module_names(module: ModuleType, names: scope.Names, parts: Parts) -> N
         if item.name == "*":
             target = load(_absolute(item, space))
             if target is not None:
-                found[f"import * {os.path.basename(item.module)}"] = (f"import {item.module}", target)
+                found[f"import * {os.path.basename(item.module)}"] = (
+                    f"import {item.module}",
+                    target,
+                )
         else:
             _follow_import(item, names.on_imports, space, found)
     for key, value in space.items():

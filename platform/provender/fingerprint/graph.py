@@ -29,7 +29,7 @@ _ROUNDS: Final = 64
 group, so that a change of content anywhere still changes every digest."""
 
 
-class Unhashable(Exception):  # noqa: N818 - a signal inside the package, not an error users see
+class Unhashable(Exception):
     """Raised while a shape is made: the object has no content to hash."""
 
 
@@ -218,8 +218,8 @@ class Walker:
 def _refine(members: list[Node]) -> list[bytes]:
     """Digests of the members of a cycle; equal for members that no walk could tell apart."""
     at = {id(node): position for position, node in enumerate(members)}
-    plans = [
-        [at.get(id(token)) if isinstance(token, Node) else token for token in node.tokens]
+    plans: list[list[bytes | int]] = [
+        [at[id(token)] if isinstance(token, Node) else token for token in node.tokens]
         for node in members
     ]
     colours = [b"\0" * DIGEST_SIZE] * len(members)

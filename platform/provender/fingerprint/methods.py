@@ -38,7 +38,7 @@ class MethodView(NamedTuple):
     """A function as a method of a class: the class decides what ``self.x`` means in it."""
 
     cls: type
-    function: FunctionType
+    function: Any  # a FunctionType, which a type checker would take for a method of this class
     owner: type
     exclude: frozenset[str] = frozenset()
 
@@ -188,7 +188,8 @@ def _resolve(view: MethodView, chain: Chain) -> Found:
 
 
 def _excluding(found: Found, exclude: frozenset[str]) -> Found:
-    return Found(tuple(view._replace(exclude=exclude) for view in found.views), found.values)
+    views = tuple(view._replace(exclude=exclude) for view in found.views)
+    return found._replace(views=views)
 
 
 def _found(cls: type, name: str) -> Found:

@@ -86,8 +86,7 @@ def _reduces_itself(kind: type) -> bool:
         kind.__reduce_ex__ is not object.__reduce_ex__
         or kind.__reduce__ is not object.__reduce__
         or getstate is not getattr(object, "__getstate__", None)
-        or hasattr(kind, "__getnewargs__")
-        and not issubclass(kind, _CONTENT)
+        or (hasattr(kind, "__getnewargs__") and not issubclass(kind, _CONTENT))
     )
 
 
@@ -105,7 +104,7 @@ def _by_reduce(obj: Any, walker: Walker) -> Shape:
             # Iterators of itertools warn that they will lose this protocol one day.
             warnings.simplefilter("ignore", DeprecationWarning)
             reduced = obj.__reduce_ex__(4)
-    except Exception as e:  # noqa: BLE001 - user code, may raise anything
+    except Exception as e:
         raise Unhashable(_reason(kind, e)) from e
     if isinstance(reduced, str):
         module = getattr(obj, "__module__", None) or kind.__module__
@@ -113,7 +112,7 @@ def _by_reduce(obj: Any, walker: Walker) -> Shape:
         walker.saw(place)
         items = [kind, place.name, place.version, f"{module}.{reduced}"]
         return Shape(atom("named"), SEQUENCE, items, kind.__name__)
-    function, arguments, state, sequence, mapping, *_ = (*reduced, None, None, None, None)
+    function, arguments, state, sequence, mapping = (tuple(reduced) + (None,) * 4)[:5]
     parts = Parts()
     parts.add("make", "maker", function)
     parts.add("arguments", "arguments", arguments)

@@ -34,6 +34,7 @@ USER: Final = Origin("user")
 PYTHON: Final = Origin("python")
 
 _STDLIB: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_METADATA: Final = (".dist-info", ".egg-info")
 _SITE: Final = ("site-packages", "dist-packages")
 _OWN: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OWN_BY_CONTENT: Final = os.path.join(_OWN, "builders") + os.sep
@@ -60,15 +61,15 @@ def _of_file(filename: str) -> Origin:
     path = os.path.abspath(filename)
     if path.startswith(_OWN) and not path.startswith(_OWN_BY_CONTENT):
         return _own()
-    parts = path.split(os.sep)
+    parts = path.replace(os.sep, "/").split("/")
     for at in range(len(parts) - 2, 0, -1):
         if parts[at] in _SITE:
-            root = os.sep.join(parts[: at + 1])
+            root = "/".join(parts[: at + 1])
             return _claim(root, "/".join(parts[at + 1 :])) or USER
     if path.startswith(_STDLIB):
         return PYTHON
     for entry in sys.path:
-        root = os.path.abspath(entry) if entry else os.getcwd()
+        root = os.path.abspath(entry or os.curdir)
         if path.startswith(root + os.sep) and _dist_infos(root):
             found = _claim(root, path[len(root) + 1 :].replace(os.sep, "/"))
             if found:
@@ -122,9 +123,7 @@ def _dist_infos(root: str) -> tuple[str, ...]:
     known = _listings.get(root)
     if known is None or known[0] != changed:
         try:
-            names = tuple(
-                sorted(n for n in os.listdir(root) if n.endswith((".dist-info", ".egg-info")))
-            )
+            names = tuple(sorted(e.name for e in os.scandir(root) if e.name.endswith(_METADATA)))
         except OSError:
             names = ()
         if not root.endswith(_SITE):
@@ -153,9 +152,7 @@ def _claim_of(root: str, infos: tuple[str, ...], key: str, wanted: str) -> Origi
 
 
 def _lists(info: str, wanted: str, stem: str) -> bool:
-    record = _read(os.path.join(info, "RECORD")) or _read(
-        os.path.join(info, "installed-files.txt")
-    )
+    record = _read(os.path.join(info, "RECORD")) or _read(os.path.join(info, "installed-files.txt"))
     if record:
         if "/" in wanted or "." in wanted:
             return f"\n{wanted}," in "\n" + record

@@ -150,14 +150,14 @@ def text(value: Any, label: str) -> str:
 
 
 def _summary(obj: Any, shape: Shape, label: str, count: int) -> str:
-    if shape.kind in ("list", "tuple", "dict", "set", "frozenset") and count <= 12:
-        if all(type(item) in ATOMS for item in shape.items):
-            if shape.mode == SET:
-                shown = "{" + ", ".join(sorted(text(item, label) for item in obj)) + "}"
-            elif shape.mode == MAPPING:
-                shown = "{" + ", ".join(f"{k!r}: {text(v, str(k))}" for k, v in obj.items()) + "}"
-            else:
-                shown = "[" + ", ".join(text(item, label) for item in obj) + "]"
-            if len(shown) <= 120:
-                return shown
+    plain = shape.kind in ("list", "tuple", "dict", "set", "frozenset") and count <= 12
+    if plain and all(type(item) in ATOMS for item in shape.items):
+        if shape.mode == SET:
+            shown = "{" + ", ".join(sorted(text(item, label) for item in obj)) + "}"
+        elif shape.mode == MAPPING:
+            shown = "{" + ", ".join(f"{k!r}: {text(v, str(k))}" for k, v in obj.items()) + "}"
+        else:
+            shown = "[" + ", ".join(text(item, label) for item in obj) + "]"
+        if len(shown) <= 120:
+            return shown
     return f"{shape.kind} of {count}"

@@ -165,9 +165,7 @@ def _children_of_scope(node: ast.AST, scope: _Scope) -> list[Any]:
 
 
 def _inside_comprehension(node: Any, scope: _Scope) -> list[Any]:
-    inside: list[Any] = (
-        [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-    )
+    inside: list[Any] = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
     for at, generator in enumerate(node.generators):
         inside.append(generator.target)
         inside.extend(generator.ifs)
@@ -194,17 +192,17 @@ def _chain(node: ast.AST) -> Chain | None:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id == "super" and attributes:
             return (SUPER, *reversed(attributes))
-        if node.func.id == "type" and len(node.args) == 1 and attributes:
-            if isinstance(node.args[0], ast.Name):
-                return (node.args[0].id, *reversed(attributes))
+        of_one = node.func.id == "type" and len(node.args) == 1 and attributes
+        if of_one and isinstance(node.args[0], ast.Name):
+            return (node.args[0].id, *reversed(attributes))
     return None
 
 
 def _walked(node: ast.AST, scope: _Scope) -> None:
     """Notes that ``node`` is iterated over, looking through ``.items()`` and its like."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in _VIEWS and not node.args:
-            node = node.func.value
+    called = isinstance(node, ast.Call) and not node.args and node.func
+    if isinstance(called, ast.Attribute) and called.attr in _VIEWS:
+        node = called.value
     chain = _chain(node)
     if chain:
         scope.iterated.add(chain)
@@ -279,7 +277,8 @@ def _call(node: Any, scope: _Scope) -> list[Any]:
     if name == "super" and len(node.args) == 2:
         return []
     if name in ("import_module", "__import__") and isinstance(first, ast.Constant):
-        scope.imports.append(Import(str(first.value), 0, None, f"import {first.value}"))
+        target = str(first.value)
+        scope.imports.append(Import(target, 0, None, f"import {target}"))
     return rest
 
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-_DEFINITION: Final = re.compile(r"(global|function|method|class attribute|class|module|distribution|file) ")
+_DEFINITION: Final = re.compile(
+    r"(global|function|method|class attribute|class|module|distribution|file) "
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from provender.errors import BuilderError
 
 DIGEST_BYTES = 16
@@ -85,6 +87,8 @@ class KeyHasher:
                     return b"".join([md5((salt + key).encode()).digest() for key in keys])
                 except UnicodeEncodeError:
                     pass  # the loop below names the key
+        elif (joined := _joined_order_bytes(keys, first_index)) is not None:
+            return joined
         return b"".join([self.digest(key, first_index + i) for i, key in enumerate(keys)])
 
 
@@ -109,11 +113,23 @@ def _key_bytes(key: Any, index: int) -> bytes:
 
 def _only_element(key: Any) -> Any:
     """The Python value of a one-element numpy array, else None."""
-    import numpy as np
-
     if isinstance(key, np.ndarray) and key.size == 1:
         return key.item()
     return None
+
+
+def _joined_order_bytes(keys: Sequence[Any], first_index: int) -> bytes | None:
+    """`_order_bytes` of a batch, or None where a number does not fit 64 bits."""
+    numbers = [key if isinstance(key, int) else i for i, key in enumerate(keys, first_index)]
+    try:
+        values = np.array(numbers, np.int64)
+    except OverflowError:
+        return None
+    halves = np.empty((len(values), 2), ">u8")
+    middle = _MIDDLE >> 64
+    halves[:, 0] = np.where(values < 0, np.uint64(middle - 1), np.uint64(middle))
+    halves[:, 1] = values.view(np.uint64)
+    return halves.tobytes()
 
 
 def _order_bytes(number: int, index: int) -> bytes:

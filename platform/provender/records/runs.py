@@ -290,10 +290,11 @@ class _Job:
                 position += count
                 if count < size:
                     break
-        except BuilderError:
-            # What was encoded before the fault is kept for the next attempt.
-            self._buffer.drop_unmarked()
-            self._flush(complete=True)
+        except ProvenderError as error:
+            if not isinstance(error, StoreError):
+                # What was encoded before the fault is kept for the next attempt.
+                self._buffer.drop_unmarked()
+                self._flush(complete=True)
             raise
         finally:
             close = getattr(examples, "close", None)

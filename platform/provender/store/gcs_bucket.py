@@ -76,7 +76,8 @@ class Bucket:
         _, headers, body = self._fs.request(
             "GET", self._media(key), headers={"Accept-Encoding": "identity"}, alt="media"
         )
-        promised = re.search(r"crc32c=([A-Za-z0-9+/=]+)", headers.get("X-Goog-Hash", ""))
+        sums = headers.getall("X-Goog-Hash", [])  # one header for each kind of checksum
+        promised = re.search(r"crc32c=([A-Za-z0-9+/=]+)", ",".join(sums))
         if promised and promised[1] != _base64(files.crc32c(body)):
             message = f"the {len(body):,} bytes received are not those the service has ({key})"
             raise TransferDamaged(message)

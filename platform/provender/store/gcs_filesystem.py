@@ -13,7 +13,6 @@ import io
 import os
 import random
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -31,6 +30,7 @@ import fsspec.config  # noqa: E402
 import google.auth.exceptions  # noqa: E402
 from gcsfs.core import GCSFileSystem  # noqa: E402
 from gcsfs.retry import HttpError, validate_response  # noqa: E402
+from multidict import CIMultiDictProxy  # noqa: E402
 
 _RETRIABLE = {408, 429, 500, 502, 503, 504}
 _LONGEST_WAIT = 60.0
@@ -43,7 +43,7 @@ class Answer(NamedTuple):
     """What the service answered."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: CIMultiDictProxy[str]
     body: bytes
 
 

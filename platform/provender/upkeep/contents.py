@@ -71,10 +71,10 @@ def contents_of(
         name: FileFacts(name, each["size"], each.get("sha256"), token=each.get("token", ""))
         for name, each in version.info.get("files", {}).items()
     }
-    shards = _catalog_shards(catalog.shards(version.id)) if catalog else {}
-    if not shards and MANIFEST in facts:
-        shards = shards_of(read_manifest(store, version))
-    facts.update(shards)
+    if catalog is not None:
+        facts.update(_catalog_shards(catalog.shards(version.id)))
+    elif MANIFEST in facts:
+        facts.update(shards_of(read_manifest(store, version)))
     last = facts.pop(MARKER, None)
     return facts | ({MARKER: last} if last else {})
 

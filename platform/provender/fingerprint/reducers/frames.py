@@ -51,7 +51,7 @@ def values(obj: Any) -> object:
 def _cell(item: Any) -> object:
     if item is None or isinstance(item, (str, bytes, int)):
         return item
-    if type(item).__name__ in ("NAType", "NaTType") or item is item and item != item:
+    if type(item).__name__ in ("NAType", "NaTType") or (item is item and item != item):
         return ("missing", type(item).__name__)
     return item
 

@@ -76,10 +76,10 @@ def _configuration(obj: Any) -> Any:
 def _gather(node: Any, names: dict[str, str]) -> None:
     """Names of layers in order of appearance."""
     if isinstance(node, dict):
-        inner = node.get("config")
-        if isinstance(inner, dict) and isinstance(inner.get("name"), str):
-            if "trainable" in inner or node.get("class_name") == "InputLayer":
-                names.setdefault(inner["name"], f"#{len(names)}")
+        inner: Any = node.get("config")
+        named = isinstance(inner, dict) and isinstance(inner.get("name"), str)
+        if named and ("trainable" in inner or node.get("class_name") == "InputLayer"):
+            names.setdefault(inner["name"], f"#{len(names)}")
         for value in node.values():
             _gather(value, names)
     elif isinstance(node, (list, tuple)):

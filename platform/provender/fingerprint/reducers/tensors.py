@@ -97,7 +97,10 @@ def table(obj: Any) -> object:
         empty = getattr(obj, "_empty_key", None)
         if empty is not None:  # a dense table exports its unused slots as well
             used = keys != _plain(empty)
-            parts["entries"] = [keys[used][np.argsort(keys[used])], values[used][np.argsort(keys[used])]]
+            parts["entries"] = [
+                keys[used][np.argsort(keys[used])],
+                values[used][np.argsort(keys[used])],
+            ]
     return parts
 
 

@@ -19,7 +19,9 @@ def tensor(obj: Any) -> object:
 
     plain = obj.detach().cpu()
     if plain.layout != torch.strided:
-        plain = plain.coalesce() if plain.layout == torch.sparse_coo else plain.to_sparse().coalesce()
+        plain = (
+            plain.coalesce() if plain.layout == torch.sparse_coo else plain.to_sparse().coalesce()
+        )
         return [str(obj.dtype), tuple(obj.shape), tensor(plain.indices()), tensor(plain.values())]
     flat = plain.resolve_conj().resolve_neg().contiguous().reshape(-1)
     raw = flat.view(torch.uint8).numpy() if flat.numel() else None
