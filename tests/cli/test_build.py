@@ -14,7 +14,7 @@ from tests.cli.conftest import Project
 
 FORBIDDEN = (
     "tensorflow", "tensorflow_datasets", "numpy", "pandas", "fsspec", "pyarrow", "alembic", "httpx",
-    "rich", "sqlalchemy.orm",
+    "rich", "sqlalchemy.orm", "pydantic",
 )  # fmt: skip
 
 

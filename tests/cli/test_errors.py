@@ -29,6 +29,14 @@ def test_bad_settings(project: Project) -> None:
     assert "not both" in project.run("--quiet", "versions", "--verbose", code=2).stderr
 
 
+def test_a_command_line_that_cannot_be_read(project: Project) -> None:
+    done = project.run("runs", "--limit", "none", code=2)
+    assert "'none' is not a whole number of 1 or more" in done.stderr
+    doc = project.json("plan", code=2)
+    assert doc["error"]["type"] == "UsageError"
+    assert "REF" in doc["error"]["message"]
+
+
 def test_manual_files_missing(project: Project) -> None:
     done = project.run("build", "sets.py:Manual", "--manual-dir", "here", code=4)
     assert str(project.folder / "here" / "data.csv") in done.stderr

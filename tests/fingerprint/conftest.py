@@ -33,14 +33,15 @@ class Server:
             "PREFECT_LOGGING_LEVEL": "ERROR",
             "DO_NOT_TRACK": "1",
         }
-        self.process = subprocess.Popen(
-            [python, str(HERE / "case_server.py"), *preload],
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=(home / f"server-{seed}.err").open("a"),
-            text=True,
-        )
+        with (home / f"server-{seed}.err").open("a") as log:
+            self.process = subprocess.Popen(
+                [python, str(HERE / "case_server.py"), *preload],
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
 
     def run(self, path: Path, **options: Any) -> dict[str, str]:
         stdin, stdout = self.process.stdin, self.process.stdout

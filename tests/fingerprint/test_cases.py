@@ -16,7 +16,8 @@ from tests.fingerprint.conftest import Server, interpreter, lay
 
 HERE = Path(__file__).parent
 GIVEN = json.loads((HERE / "cases/given.json").read_text())
-OWN = runpy.run_path(str(HERE / "cases/own.py"))["CASES"]
+_OWN = runpy.run_path(str(HERE / "cases/own.py"))
+OWN, HEAVY = _OWN["CASES"], _OWN["HEAVY"]
 
 NEEDS = {"torch": ("torch", "transformers", "tokenizers", "tiktoken")}
 TENSORFLOW = ("L01", "L04", "L06", "L07", "L08", "L09", "L10")
@@ -50,7 +51,7 @@ def pythons(case: dict[str, Any]) -> list[str]:
 
 def judge(case: dict[str, Any], a: list[dict[str, str]], b: list[dict[str, str]]) -> None:
     errors = [answer["error"] for answer in (*a, *b) if "error" in answer]
-    assert not errors, errors[0]
+    assert not errors, errors[0][-600:]
     first, second = {answer["hash"] for answer in a}, {answer["hash"] for answer in b}
     assert len(first) == 1, "the same program hashes differently from process to process"
     assert len(second) == 1, "the same program hashes differently from process to process"
@@ -80,28 +81,40 @@ def preloaded(case: dict[str, Any]) -> tuple[str, ...]:
     return SHARED if any(name in text for name in SHARED) else ()
 
 
-def _heavy(chosen: tuple[str, ...], server: Any, root: Path, seeds: tuple[int, ...]) -> None:
-    for case in [case for case in GIVEN if case["id"] in chosen]:
+def in_one_process(
+    cases: list[dict[str, Any]], server: Any, root: Path, seeds: tuple[int, ...]
+) -> None:
+    """Runs the cases one after another in one process a seed, which imports what they need once."""
+    wrong = []
+    for case in cases:
         path = lay(case["A"], root / case["id"])
         a = [server(seed, preload=("json",)).run(path, fork=False) for seed in seeds]
         path = lay(case["B"], root / case["id"])
         b = [server(seeds[-1], preload=("json",)).run(path, fork=False)]
-        judge(case, a, b)
+        try:
+            judge(case, a, b)
+        except AssertionError as e:
+            wrong.append(f"{case['id']} {case['title']}: {e}")
+    assert not wrong, "\n".join(wrong)
+
+
+def given(*names: str) -> list[dict[str, Any]]:
+    return [case for case in GIVEN if case["id"] in names]
 
 
 def test_tensorflow_and_keras(server: Callable[..., Server], tmp_path: Path) -> None:
-    _heavy(TENSORFLOW, server, tmp_path, (0, 1))
+    in_one_process([*given(*TENSORFLOW), *HEAVY], server, tmp_path, (0, 1))
 
 
 def test_prefect_and_airflow(server: Callable[..., Server], tmp_path: Path) -> None:
-    _heavy(ORCHESTRATORS, server, tmp_path, (0,))
+    in_one_process(given(*ORCHESTRATORS), server, tmp_path, (0,))
 
 
 @pytest.mark.slow
 def test_prefect_and_airflow_under_another_seed(
     server: Callable[..., Server], tmp_path: Path
 ) -> None:
-    _heavy(ORCHESTRATORS, server, tmp_path, (0, 1))
+    in_one_process(given(*ORCHESTRATORS), server, tmp_path, (0, 1))
 
 
 PORTABLE = [case for case in OWN if case["id"] <= "O060" and "site-packages" not in str(case)]

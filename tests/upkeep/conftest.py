@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -22,7 +22,7 @@ from provender.refs import DatasetRef
 from provender.settings import Settings, load_settings
 from provender.store import Store
 
-BUILDER = '''
+BUILDER = """
 import tensorflow_datasets as tfds
 
 
@@ -45,7 +45,7 @@ class Notes(tfds.core.GeneratorBasedBuilder, skip_registration=True):
     def _generate_examples(self, count):
         for i in range(count):
             yield i, {"text": f"note {i} " + "x" * (i % 50), "label": i % 2}
-'''
+"""
 
 
 @dataclass
@@ -93,6 +93,12 @@ def make(file: Path, settings: Settings, name: str = "Notes", **options: object)
     options = {"workers": 1, "num_shards": 3, **options}
     session = open_session(DatasetRef.parse(f"{file}:{name}"), settings, Options(**options))
     return build(session).version
+
+
+@pytest.fixture
+def engine() -> SimpleNamespace:
+    """``settings_for`` and ``make`` of this module, which tests cannot import."""
+    return SimpleNamespace(settings_for=settings_for, make=make)
 
 
 @pytest.fixture(scope="session")

@@ -77,7 +77,7 @@ def test_what_is_unknown_is_told_with_what_there_is(catalog):
     with pytest.raises(UnknownReference) as caught:
         find(catalog, "zebra")
     assert caught.value.hint == "There are: books, notes."
-    with pytest.raises(UnknownReference, match="no version 3.0.0") as caught:
+    with pytest.raises(UnknownReference, match=r"no version 3\.0\.0") as caught:
         find(catalog, "notes:3.0.0")
     assert caught.value.hint == "There are: 1.0.0, 1.9.0, 1.10.0. Aliases: @latest."
     with pytest.raises(UnknownReference, match="no alias 'lates'") as caught:

@@ -141,7 +141,7 @@ def _from_frame(builder: Any, generator: GeneratorType) -> Call:
     if getattr(method, "__code__", None) is not code or takes_star or code.co_posonlyargcount:
         return Call(None)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    values = generator.gi_frame.f_locals
+    values = generator.gi_frame.f_locals if generator.gi_frame else {}
     if not names or values.get(names[0]) is not builder:
         return Call(None)
     return Call(code.co_name, (), {name: values[name] for name in names[1:]})

@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow_datasets as tfds
 
 
-class DatasetBuilder(tfds.core.DatasetBuilder, skip_registration=True):
+class DatasetBuilder(tfds.core.DatasetBuilder, skip_registration=True):  # type: ignore[call-arg]
     """A builder that writes its own files.
 
     A subclass implements three methods. `_download_and_prepare` writes files below
@@ -47,7 +47,7 @@ class DatasetBuilder(tfds.core.DatasetBuilder, skip_registration=True):
         raise NotImplementedError("_as_dataset")
 
 
-class FileAdapterBuilder(DatasetBuilder, skip_registration=True):
+class FileAdapterBuilder(DatasetBuilder, skip_registration=True):  # type: ignore[call-arg]
     """A builder whose files TFDS can read: shards beside features.json and dataset_info.json.
 
     The older name of TFDS for its file-backed builders. A subclass implements `_info` and

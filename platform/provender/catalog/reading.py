@@ -175,7 +175,7 @@ def _ask(conn: Connection, statement: str, limit: int | None) -> SqlResult:
     except _driver_errors(conn) as err:
         said = next(iter(str(err).strip().splitlines()), type(err).__name__)
         message = f"The statement was refused: {said}"
-        hint = "It may only read, from one of the views: provender sql --views"
+        hint = "It may only read. The stable views are v_versions, v_lineage, v_stage_runs, v_cache_hits."
         raise CatalogError(message, where=statement.strip()[:200], hint=hint) from err
 
 

@@ -12,8 +12,8 @@ import sys
 def main() -> None:
     """Runs the command line with the process's arguments and ends the process."""
     try:
-        from provender.cli.app import app
+        from provender.cli.app import run
 
-        app(prog_name="provender")
+        sys.exit(run(sys.argv[1:]))
     except KeyboardInterrupt:
         sys.exit(130)

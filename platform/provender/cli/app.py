@@ -18,9 +18,12 @@ from provender.cli import (
     versions,
 )
 from provender.cli.commands import META, SHARED, epilog
+from provender.cli.output import Output
+from provender.cli.parsing import Group, UsageFault
 
 app = typer.Typer(
     name="provender",
+    cls=Group,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -59,8 +62,33 @@ _top.__annotations__ = {p.name: p.annotation for p in (*_own, *SHARED)}
 app.callback(
     help="Builds, publishes and feeds versioned datasets. Global options may stand before or "
     "after the command.",
+    cls=Group,
     epilog=epilog("provender build digits", "provender show digits"),
 )(_top)
 
 for _group in (project, building, explaining, versions, history, reading, upkeep, database):
     _group.register(app)
+
+
+def run(args: list[str]) -> int:
+    """Runs one command line.
+
+    Args:
+        args: the arguments, without the program's name.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        return app(args, prog_name="provender", standalone_mode=False) or 0
+    except UsageFault as fault:
+        if "--json" not in args:
+            fault.show()
+        else:
+            where = fault.ctx.command_path if fault.ctx else "provender"
+            hint = f"`{where} --help` says what can be given."
+            error = {"type": "UsageError", "message": fault.format_message(), "where": where}
+            Output(json=True, quiet=False, verbose=False).document(
+                {"error": {**error, "hint": hint, "facts": {}}}
+            )
+        return int(fault.exit_code)

@@ -118,7 +118,7 @@ def build(
     register_checksums: p.RegisterChecksums = False,
     allow_empty: p.AllowEmpty = False,
 ) -> None:
-    """Build a version, running only the stages whose inputs changed, and publish it.
+    """Build a version and publish it. Only stages whose inputs changed run.
 
     Interrupted or killed at any moment, the same command goes on from the finished pieces.
     """

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from provender.cli import parsing
 from provender.cli.faults import guarded
 from provender.cli.invocation import Invocation
 
@@ -86,9 +87,9 @@ def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Command], 
     """
 
     def register(function: Command) -> Command:
-        app.command(name, help=inspect.getdoc(function), epilog=epilog(*examples))(
-            _with_shared(function)
-        )
+        app.command(
+            name, cls=parsing.Command, help=inspect.getdoc(function), epilog=epilog(*examples)
+        )(_with_shared(function))
         return function
 
     return register

@@ -9,6 +9,7 @@ import typer
 from provender.cli import parameters as p
 from provender.cli.commands import command, epilog
 from provender.cli.invocation import Invocation
+from provender.cli.parsing import Group
 from provender.cli.tables import Column
 from provender.errors import CatalogError
 
@@ -17,9 +18,10 @@ def register(app: typer.Typer) -> None:
     """Adds the commands of this group."""
     command(app, "sql", 'provender sql "SELECT * FROM v_versions"')(sql)
     group = typer.Typer(
+        cls=Group,
         no_args_is_help=True,
         rich_markup_mode=None,
-        help="The catalog's database: its schema, and bringing it up to date.",
+        help="The catalog's schema: which revision it has, and updating it.",
         epilog=epilog("provender db status"),
     )
     command(group, "status", "provender db status")(status)
@@ -38,7 +40,7 @@ def _where(call: Invocation) -> str:
 
 
 def status(call: Invocation) -> int:
-    """Say which revision the catalog has and which one this program wants. Changes nothing."""
+    """Say which revision the catalog has and which is wanted. Changes nothing."""
     from provender.catalog import db
 
     now, wanted = db.current_revision(call.settings.catalog), db.head_revision()
@@ -74,7 +76,7 @@ def upgrade(call: Invocation) -> None:
 
 
 def check(call: Invocation) -> int:
-    """Compare the database's tables with what this program expects. Exits with 7 if they differ."""
+    """Compare the tables with what this program expects. Exits with 7 if they differ."""
     from provender.catalog import db
 
     differences = db.check(call.settings.catalog)

@@ -39,7 +39,7 @@ def why(
     ] = None,
     run: p.Run = None,
 ) -> None:
-    """Say why stages run, ran or would run: what changed, old value and new value.
+    """Say why stages run: what changed, from what to what.
 
     If a build would run something now, the reasons are those of that build; otherwise they are
     those of the latest run of each stage.
@@ -135,7 +135,7 @@ def lineage(
         int | None, typer.Option("--depth", min=1, help="At most so many steps away.")
     ] = None,
 ) -> None:
-    """Show what a version was made from, or what was made from it, as a tree."""
+    """Draw what a version was made from, or what was made from it."""
     from provender.cli.lineage_tree import tree_lines
     from provender.cli.references import version_of
 

@@ -131,7 +131,7 @@ def _one_run(call: Invocation, run: RunRecord) -> None:
 
 
 def stages(call: Invocation, ref: p.OptionalRef = None, run: p.Run = None) -> None:
-    """List the stages of a dataset, the latest execution of each, or those of one run."""
+    """List the stages of a dataset, or of one run. Of a dataset, the latest execution of each."""
     if (ref is None) == (run is None):
         raise SettingsError(
             "Give a dataset or a run.",

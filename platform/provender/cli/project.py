@@ -69,7 +69,7 @@ def init(
         bool, typer.Option("--force", help="Overwrite a provender.toml that is there.")
     ] = False,
 ) -> None:
-    """Write a commented provender.toml here, and make the store and the catalog."""
+    """Write provender.toml here; make the store and the catalog."""
     from provender.catalog import Catalog
     from provender.settings import FILE_NAME, load_settings
     from provender.store import Store

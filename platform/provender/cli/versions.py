@@ -74,7 +74,7 @@ def _listed(version: VersionRecord) -> dict[str, Any]:
 
 
 def show(call: Invocation, ref: p.Ref) -> None:
-    """Show one version: splits, sizes, aliases, features, where it lies and what it came from."""
+    """Show one version in full. Splits, sizes, aliases, features, path, and what it came from."""
     from provender.cli.references import version_of
 
     version = version_of(call, ref)

@@ -169,6 +169,7 @@ class _Build:
 
     def run(self, orchestrator: Mapping[str, Any] | None) -> Built:
         facts, catalog = self.s.facts, self.s.catalog
+        catalog.bury_dead()
         self.run_id = catalog.begin_run(
             "build",
             facts.name,

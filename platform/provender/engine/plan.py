@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -117,6 +118,14 @@ def reason_text(reason: Mapping[str, Any]) -> str:
     Args:
         reason: ``kind`` and what that kind carries; see `provender.engine.decide`.
     """
+    return _DIGEST.sub(r"\1…", _reason(reason))
+
+
+_DIGEST = re.compile(r"'?\b([0-9a-f]{12})[0-9a-f]{20,}\b'?")
+"""Digests are shown by their first twelve digits; the reason's data has them whole."""
+
+
+def _reason(reason: Mapping[str, Any]) -> str:
     kind = reason["kind"]
     if kind == "first":
         return "never run before"

@@ -75,6 +75,7 @@ def catalog_version(
         },
         tree=last.tree.to_json() if last.tree else None,
         run_id=run_id,
+        aliases=_aliases(session),
         lineage_inputs=[step.record.id for step in plan.values() if step.record],
     )
     _settle(session, plan, result)
@@ -141,6 +142,21 @@ def clear_aside(session: Session) -> None:
 def _stage_id(plan: Mapping[str, Step], key: str) -> str | None:
     step = plan.get(key)
     return step.record.id if step and step.record else None
+
+
+def _aliases(session: Session) -> tuple[str, ...] | None:
+    """None for the usual aliases; none at all for a number below one that is published.
+
+    A fix of an old line, published after a newer version, must not become ``latest``.
+    """
+    facts = session.facts
+    others = session.catalog.versions(facts.name, ("published",), config=facts.config)
+    newer = any(_number(each.version) > _number(facts.version) for each in others)
+    return () if newer else None
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
 
 
 def _splits(last: Step) -> list[SplitRecord]:

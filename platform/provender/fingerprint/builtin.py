@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +11,7 @@ from provender.fingerprint import origin
 from provender.fingerprint.classes import class_shape
 from provender.fingerprint.code import facts_of
 from provender.fingerprint.encoding import MAPPING, SEQUENCE, SET, atom
-from provender.fingerprint.functions import function_shape, module_shape
+from provender.fingerprint.functions import file_digest, function_shape, module_shape
 from provender.fingerprint.graph import Shape, Unhashable
 
 if TYPE_CHECKING:
@@ -111,7 +112,11 @@ def builtin_shape(obj: Any, walker: Walker) -> Shape:
         module = obj.__module__ or ""
         place = origin.of_module_name(module)
         walker.saw(place)
-        items = [f"{module}.{name}", f"{place.name} {place.version}"]
+        items: list[Any] = [f"{module}.{name}", f"{place.name} {place.version}"]
+        filename = getattr(sys.modules.get(module), "__file__", None)
+        if place.is_user and filename:  # an extension module of the user's own
+            walker.saw(place, filename)
+            items.append(file_digest(filename))
         return Shape(atom("builtin"), SEQUENCE, items, "installed", labels=["name", "distribution"])
     return _plain("bound builtin", SEQUENCE, [owner, name], labels=["self", "name"])
 

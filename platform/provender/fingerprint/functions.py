@@ -36,7 +36,7 @@ def is_memo(name: str, value: object) -> bool:
     A private name (leading underscore) with ``cache`` or ``memo`` in it, holding a dict, list,
     set or None: its content comes from earlier calls and does not count.
     """
-    return name[0] == "_" and isinstance(value, _MUTABLE) and bool(_MEMO.fullmatch(name))
+    return name[:1] == "_" and isinstance(value, _MUTABLE) and bool(_MEMO.fullmatch(name))
 
 
 def qualified(module: str | None, name: str) -> str:
@@ -111,14 +111,15 @@ def _add_attributes(fn: FunctionType, parts: Parts) -> None:
     for name, value in fn.__dict__.items():
         if name == FILES_ATTRIBUTE:
             for path in value:
-                parts.add(f"file {path}", f"file {path}", _file_digest(path))
+                parts.add(f"file {path}", f"file {path}", file_digest(path))
         elif name == "__wrapped__":
             parts.add("wrapped", "wraps", value)
         elif not name.startswith("__") and not is_memo(name, value):
             parts.add(f"attribute {name}", f"attribute {name}", value)
 
 
-def _file_digest(path: str) -> bytes | None:
+def file_digest(path: str) -> bytes | None:
+    """The digest of a file's bytes; None when it is not there."""
     try:
         with open(path, "rb") as file:
             return digest(file.read())
@@ -228,7 +229,7 @@ def _add_file(chain: Chain, found: dict[str, tuple[str, Any]]) -> None:
     path = Path(os.fsdecode(value))
     try:
         if path.is_file() and path.stat().st_size < _LARGEST_FILE:
-            found[f"file {'.'.join(chain)}"] = (f"file {path}", _file_digest(str(path)))
+            found[f"file {'.'.join(chain)}"] = (f"file {path}", file_digest(str(path)))
     except (OSError, ValueError):
         return
 

@@ -100,10 +100,7 @@ def _is_plain(kind: type) -> bool:
 def _by_reduce(obj: Any, walker: Walker) -> Shape:
     kind = type(obj)
     try:
-        with warnings.catch_warnings():
-            # Iterators of itertools warn that they will lose this protocol one day.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            reduced = obj.__reduce_ex__(4)
+        reduced = _quietly(obj) if kind.__module__ == "itertools" else obj.__reduce_ex__(4)
     except Exception as e:
         raise Unhashable(_reason(kind, e)) from e
     if isinstance(reduced, str):
@@ -127,6 +124,13 @@ def _by_reduce(obj: Any, walker: Walker) -> Shape:
     if mapping is not None:
         parts.add("entries", "entries", dict(mapping))
     return Shape(atom("reduce"), MAPPING, parts.items, kind.__name__, labels=parts.labels)
+
+
+def _quietly(obj: Any) -> Any:
+    """Python 3.12 and later warn that iterators of itertools will lose this protocol one day."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return obj.__reduce_ex__(4)
 
 
 def _reason(kind: type, error: Exception) -> str:

@@ -88,6 +88,9 @@ def of_module(module: ModuleType) -> Origin:
             return PYTHON
         if not isinstance(filename, str):
             folder = next(iter(names.get("__path__") or ()), None)
+            if folder is None and type(module) is not ModuleType:
+                # A lazy stand-in that a library put into its namespace.
+                return of_module_name(type(module).__module__)
             if folder is None:
                 return PYTHON if module.__name__ in sys.builtin_module_names else USER
             filename = os.path.join(folder, "__init__.py")

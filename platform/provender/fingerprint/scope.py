@@ -276,10 +276,29 @@ def _call(node: Any, scope: _Scope) -> list[Any]:
         scope.opened.add(_chain(first) or ())
     if name == "super" and len(node.args) == 2:
         return []
+    if name == "eval" and isinstance(first, ast.Constant):
+        rest += _expression(first.value)
     if name in ("import_module", "__import__") and isinstance(first, ast.Constant):
         target = str(first.value)
         scope.imports.append(Import(target, 0, None, f"import {target}"))
     return rest
+
+
+def _expression(text: object) -> list[ast.AST]:
+    """The expression in a literal given to ``eval``."""
+    try:
+        return [ast.parse(str(text), mode="eval").body]
+    except (SyntaxError, ValueError):
+        return []
+
+
+def _subscript(node: Any, scope: _Scope) -> list[Any]:
+    """``globals()["name"]`` reads that global."""
+    call = node.value
+    named = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id
+    if named == "globals" and isinstance(node.slice, ast.Constant):
+        scope.loads.add((str(node.slice.value),))
+    return [node.value, node.slice]
 
 
 def _reads(node: ast.Call) -> bool:
@@ -360,6 +379,7 @@ _VISITORS: Final[dict[type, Any]] = {
     ast.Attribute: _attribute,
     ast.AugAssign: _augmented,
     ast.Call: _call,
+    ast.Subscript: _subscript,
     ast.For: _loop,
     ast.AsyncFor: _loop,
     ast.Starred: _starred,

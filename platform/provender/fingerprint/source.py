@@ -25,7 +25,7 @@ Key = tuple[str, int]
 _LONGEST_EXEC: Final = 1 << 20
 _KEPT: Final = 256
 
-_files: dict[str, tuple[tuple[int, int], Parsed | None]] = {}
+_files: dict[str, tuple[tuple[int, int], bytes, Parsed | None]] = {}
 _texts: dict[str, Parsed | None] = {}
 
 
@@ -60,6 +60,9 @@ def tree_of_code(code: CodeType, namespace: Mapping[str, Any]) -> ast.AST | None
     if parsed is None:
         parsed = _from_loader(filename, namespace)
     found = parsed.find(code) if parsed else None
+    if found is None and _changed_within_a_tick(filename):
+        parsed = parse_file(filename)
+        found = parsed.find(code) if parsed else None
     if found is None and not os.path.exists(filename):
         found = _from_namespace(code, namespace)
     return found
@@ -79,8 +82,18 @@ def parse_file(filename: str) -> Parsed | None:
     if known is None or known[0] != stamp:
         if len(_files) >= _KEPT:
             _files.clear()
-        known = _files[filename] = (stamp, _parse(_read(filename), filename))
-    return known[1]
+        text = _read(filename)
+        known = _files[filename] = (stamp, text, _parse(text, filename))
+    return known[2]
+
+
+def _changed_within_a_tick(filename: str) -> bool:
+    """Whether a file has other text than its remembered stamp says; if so, it is forgotten."""
+    known = _files.get(filename)
+    if known is None or known[1] == _read(filename):
+        return False
+    del _files[filename]
+    return True
 
 
 def _read(filename: str) -> bytes:

@@ -6,6 +6,7 @@ By name, so that none of these modules is imported for the sake of a look-up.
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from provender.fingerprint.encoding import MAPPING, SEQUENCE, SET, atom
@@ -25,6 +26,23 @@ def _constant(obj: Any, _: Walker) -> Shape:
     """Synchronisation and worker pools: they affect how code runs, never what it returns."""
     kind = type(obj)
     return _sequence("constant", [f"{kind.__module__}.{kind.__qualname__}"])
+
+
+def _environment(_obj: Any, _: Walker) -> Shape:
+    """What a process was started with differs from machine to machine; it is not content."""
+    return _sequence("environment", [])
+
+
+def _memory_file(obj: Any, _: Walker) -> Shape:
+    return _sequence("memory file", [type(obj).__name__, obj.getvalue(), obj.tell()])
+
+
+def _stream(obj: Any, walker: Walker) -> Shape:
+    """Standard streams are part of every process; any other open file is refused."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if obj in (getattr(sys, name), getattr(sys, f"__{name}__")):
+            return _sequence("standard stream", [number])
+    return _refused(obj, walker)
 
 
 def _refused(obj: Any, _: Walker) -> Shape:
@@ -195,7 +213,7 @@ _CONSTANTS: Final = (
 )  # fmt: skip
 
 _REFUSED: Final = (
-    "_io._IOBase", "_socket.socket", "select.epoll", "sqlite3.Connection", "sqlite3.Cursor",
+    "_socket.socket", "select.epoll", "sqlite3.Connection", "sqlite3.Cursor",
     "subprocess.Popen", "asyncio.futures.Future", "_asyncio.Future", "_asyncio.Task",
     "concurrent.futures._base.Future", "queue.Queue", "_queue.SimpleQueue", "mmap.mmap",
     "multiprocessing.queues.Queue", "multiprocessing.process.BaseProcess", "ssl.SSLSocket",
@@ -207,6 +225,9 @@ MAKERS: Final[dict[str, Any]] = {
     "_abc._abc_data": _abstract,
     "_contextvars.ContextVar": _context_variable,
     "_contextvars.Context": _constant,
+    "_io.BytesIO": _memory_file,
+    "_io.StringIO": _memory_file,
+    "_io._IOBase": _stream,
     "_weakrefset.WeakSet": _weak_set,
     "array.array": _array,
     "builtins.builtin_function_or_method": _bound_builtin,
@@ -222,6 +243,7 @@ MAKERS: Final[dict[str, Any]] = {
     "functools.partialmethod": _partial_method,
     "functools.singledispatchmethod": _dispatch_method,
     "logging.Logger": _logger,
+    "os._Environ": _environment,
     "pathlib.PurePath": _path,
     "pathlib._local.PurePath": _path,
     "provender.fingerprint.markers.ordered": _ordered,

@@ -12,6 +12,9 @@ from provender.upkeep.findings import Finding, Problem
 
 _STAGE = "stage/"
 _BUILD = "build/"
+_RUNNING = "SELECT id FROM run WHERE outcome = 'running' ORDER BY id"
+_CLAIMED = "SELECT key FROM lease ORDER BY key"
+_MOST_ROWS = 10_000
 _CLAIM_SECONDS = 600.0
 """Long enough to remove a large folder; a doctor that is killed blocks nobody for longer."""
 
@@ -94,20 +97,20 @@ def dead_work(catalog: Catalog) -> Iterator[Problem]:
             what = f"{stage.dataset}: {stage.key} is shown as running; process {stage.pid} is gone"
             hint = "`provender doctor --fix` closes it; the next build goes on from what is done."
             yield Problem(Finding("dead_stage", what, stage.id, hint=hint), bury)
-    for run in catalog.runs(limit=None):
-        if run.outcome == "running" and is_dead(Owner(run.host, run.pid, run.process_start)):
+    for run in map(catalog.run, _column(catalog, _RUNNING)):
+        if is_dead(Owner(run.host, run.pid, run.process_start)):
             what = f"{run.kind} of {run.dataset} is shown as running; process {run.pid} is gone"
             yield Problem(
                 Finding("dead_run", what, run.id, hint="`provender doctor --fix` closes it."), bury
             )
-    for key in _claimed_keys(catalog):
+    for key in _column(catalog, _CLAIMED):
         holder = catalog.holder(key)
         if holder is not None and not _is_live(catalog, key):
             yield _dead_claim(catalog, holder)
 
 
-def _claimed_keys(catalog: Catalog) -> list[str]:
-    return [str(row[0]) for row in catalog.sql("SELECT key FROM lease ORDER BY key").rows]
+def _column(catalog: Catalog, statement: str) -> list[str]:
+    return [str(row[0]) for row in catalog.sql(statement, limit=_MOST_ROWS).rows]
 
 
 def _is_live(catalog: Catalog, key: str) -> bool:

@@ -304,3 +304,71 @@ different("value inside a cycle", "class N: pass\na, b = N(), N()\na.o, b.o = b,
 same("linked list of 3000", "class N:\n    def __init__(self, nxt): self.nxt = nxt\nn = None\nfor _ in range(3000): n = N(n)\nobj = n\n")
 different("depends_on: content of the file", {"v.txt": "a\n", "main": "import os\nfrom provender.fingerprint import depends_on\n@depends_on(os.path.join(os.path.dirname(__file__), 'v.txt'))\ndef f(x): return x\nobj = f\n"}, swap="a\n -> b\n")
 same("function typed into a string", "exec(compile('def f(x): return x + 1', '<stdin>', 'exec'))\nobj = f\n", "exec(compile('\\n\\ndef f(x): return x + 1', '<stdin>', 'exec'))\nobj = f\n")
+different("globals() with a literal", "K = 1\ndef f(x): return globals()['K']\nobj = f\n", swap="K = 1 -> K = 2")
+different("eval of a literal", "K = 1\ndef f(x): return eval('K + x')\nobj = f\n", swap="K = 1 -> K = 2")
+different("open of a global path", {"v.txt": "a\n", "main": "import os\nP = os.path.join(os.path.dirname(__file__), 'v.txt')\ndef f(x): return open(P).read()\nobj = f\n"}, swap="a\n -> b\n")
+same("a path that is opened for writing", {"v.txt": "a", "main": "import os\nP = os.path.join(os.path.dirname(__file__), 'v.txt')\ndef f(x): return open(P, 'w')\nobj = f\n"},
+     {"v.txt": "b", "main": "import os\nP = os.path.join(os.path.dirname(__file__), 'v.txt')\ndef f(x): return open(P, 'w')\nobj = f\n"})
+different("Path.read_text of a global path", {"v.txt": "a\n", "main": "from pathlib import Path\nP = Path(__file__).with_name('v.txt')\ndef f(x): return P.read_text()\nobj = f\n"}, swap="a\n -> b\n")
+different("raw tokenizer: truncation that the code does not set", "from tokenizers import Tokenizer, models\ntok = Tokenizer(models.WordLevel({'[UNK]': 0, 'a': 1}, unk_token='[UNK]'))\ntok.enable_truncation(4)\ndef f(x): return tok.encode(x).ids\nobj = f\n",
+          swap="truncation(4) -> truncation(5)")
+same("raw tokenizer before and after a call", "from tokenizers import Tokenizer, models\ntok = Tokenizer(models.WordLevel({'[UNK]': 0, 'a': 1}, unk_token='[UNK]'))\ndef f(x): return tok.encode(x).ids\nobj = f\n",
+     "from tokenizers import Tokenizer, models\ntok = Tokenizer(models.WordLevel({'[UNK]': 0, 'a': 1}, unk_token='[UNK]'))\ndef f(x): return tok.encode(x).ids\nf('a')\nobj = f\n")
+same("os.environ imported by name", "from os import environ\ndef f(x): return environ.get('HOME'), x\nobj = f\n", "from os import environ\nenviron['ZZZ'] = '1'\ndef f(x): return environ.get('HOME'), x\nobj = f\n")
+same("standard output imported by name", "from sys import stdout\ndef f(x):\n    stdout.write('x')\nobj = f\n")
+different("BytesIO", "import io\nB = io.BytesIO(b'ab')\ndef f(x): return B.getvalue()\nobj = f\n", swap="b'ab' -> b'ac'")
+different("class of an imported module: base class method", {"base.py": "class A:\n    def h(self): return 1\n", "mod.py": "from base import A\nclass B(A):\n    def __call__(self, x): return self.h()\n",
+          "main": "from mod import B\nobj = B()\n"}, swap="return 1 -> return 2")
+same("sum of 1500 terms", "def f(x): return " + " + ".join(["x"] * 1500) + "\nobj = f\n")
+different("sum of 1500 terms: the last", "def f(x): return " + " + ".join(["x"] * 1500) + " + 1\nobj = f\n", "def f(x): return " + " + ".join(["x"] * 1500) + " + 2\nobj = f\n")
+
+# ---- TensorFlow, Keras, TFDS: run one after another in one process ---------------------------
+LIGHT = len(CASES)
+TF = "import tensorflow as tf\n"
+different("tf.constant", TF + "c = tf.constant([1, 2])\ndef f(x): return x + c\nobj = f\n", swap="[1, 2] -> [1, 3]")
+different("tf.constant dtype", TF + "c = tf.constant([1, 2])\nobj = c\n", swap="[1, 2]) -> [1, 2], tf.int64)")
+different("tf.Variable value", TF + "v = tf.Variable([1.])\ndef f(x): return x + v\nobj = f\n", swap="[1.] -> [2.]")
+different("ragged tensor", TF + "obj = tf.ragged.constant([[1], [2, 3]])\n", swap="[[1], [2, 3]] -> [[1, 2], [3]]")
+different("lookup table entry", TF + "t = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(['a', 'b'], [1, 2]), -1)\ndef f(x): return t.lookup(x)\nobj = f\n", swap="[1, 2] -> [1, 3]")
+different("lookup table default", TF + "obj = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(['a', 'b'], [1, 2]), -1)\n", swap=", -1) -> , -2)")
+same("lookup table in another order", TF + "obj = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(['a', 'b'], [1, 2]), -1)\n", TF + "obj = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(['b', 'a'], [2, 1]), -1)\n")
+different("vocabulary table buckets", TF + "obj = tf.lookup.StaticVocabularyTable(tf.lookup.KeyValueTensorInitializer(['a'], tf.constant([0], tf.int64)), 1)\n", swap=", 1)\n -> , 2)\n")
+same("dense table", TF + "t = tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, -1, 0, -2)\nt.insert([1, 2], [3, 4])\nobj = t\n", TF + "t = tf.lookup.experimental.DenseHashTable(tf.int64, tf.int64, -1, 0, -2)\nt.insert([2], [4])\nt.insert([1], [3])\nobj = t\n")
+same("tf.function before and after a call", TF + "@tf.function\ndef f(x): return x + 1\nobj = f\n", TF + "@tf.function\ndef f(x): return x + 1\nf(tf.constant(1))\nobj = f\n")
+different("tf.function's helper", TF + "def g(x): return x + 1\n@tf.function\ndef f(x): return g(x)\nobj = f\n", swap="x + 1 -> x + 2")
+different("from tensorflow import strings or math", "from tensorflow import strings as m\ndef f(x): return m, x\nobj = f\n", swap="strings -> math")
+same("from tensorflow import keras", "from tensorflow import keras\ndef f(x): return keras.ops.abs(x)\nobj = f\n")
+same("keras layer with another automatic name", "import keras\nkeras.layers.Dense(1)\nobj = keras.layers.Rescaling(2.0)\n", "import keras\nkeras.layers.Rescaling(1.0)\nobj = keras.layers.Rescaling(2.0)\n")
+different("keras layer option", "import keras\nobj = keras.layers.Rescaling(2.0)\n", swap="2.0 -> 3.0")
+same("functional model built twice", "import keras\nkeras.utils.set_random_seed(1)\ni = keras.Input((3,))\nobj = keras.Model(i, keras.layers.Dense(2)(i))\n",
+     "import keras\nkeras.layers.Dense(1)\nkeras.utils.set_random_seed(1)\ni = keras.Input((3,))\nobj = keras.Model(i, keras.layers.Dense(2)(i))\n")
+different("weights", "import keras\nkeras.utils.set_random_seed(1)\nobj = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])\n", swap="seed(1) -> seed(2)")
+different("user layer's call", "import keras\nclass L(keras.layers.Layer):\n    def call(self, x): return x + 1\nobj = L()\n", swap="x + 1 -> x + 2")
+same("user layer", "import keras\nclass L(keras.layers.Layer):\n    def __init__(self, k):\n        super().__init__()\n        self.k = k\n    def call(self, x): return x + self.k\nobj = L(2)\n")
+different("user layer's attribute", "import keras\nclass L(keras.layers.Layer):\n    def __init__(self, k):\n        super().__init__()\n        self.k = k\n    def call(self, x): return x + self.k\nobj = L(2)\n", swap="L(2) -> L(3)")
+different("TextVectorization vocabulary", "import keras\nobj = keras.layers.TextVectorization(vocabulary=['a', 'b'])\n", swap="'b' -> 'c'")
+different("adapted layer", "import keras\nobj = keras.layers.StringLookup()\nobj.adapt(['a', 'b'])\n", swap="'b' -> 'c'")
+different("tf.Module attribute", TF + "class M(tf.Module):\n    def __init__(self, k):\n        super().__init__()\n        self.k = k\nobj = M(1)\n", swap="M(1) -> M(2)")
+TFDS = "import tensorflow_datasets as tfds\n"
+different("features: label names", TFDS + "obj = tfds.features.FeaturesDict({'l': tfds.features.ClassLabel(names=['a', 'b']), 't': tfds.features.Text()})\n", swap="'b'] -> 'c']")
+different("features: nested label names", TFDS + "obj = tfds.features.FeaturesDict({'s': tfds.features.Sequence({'l': tfds.features.ClassLabel(names=['a', 'b'])})})\n", swap="'b'] -> 'c']")
+same("features: order of a dict", TFDS + "obj = tfds.features.FeaturesDict({'l': tfds.features.ClassLabel(names=['a', 'b']), 't': tfds.features.Text()})\n", TFDS + "obj = tfds.features.FeaturesDict({'t': tfds.features.Text(), 'l': tfds.features.ClassLabel(names=['a', 'b'])})\n")
+CONFIG = TFDS + "import dataclasses\n@dataclasses.dataclass\nclass C(tfds.core.BuilderConfig):\n    lang: str = 'en'\nobj = C(name='x', version=tfds.core.Version('1.0.0'), description='d', lang='de')\n"
+different("builder config: own field", CONFIG, swap="'de' -> 'fr'")
+same("builder config: description", CONFIG, CONFIG.replace("description='d'", "description='e'"))
+BUILDER = TFDS + """
+import tempfile
+class Toy(tfds.core.GeneratorBasedBuilder):
+    VERSION = tfds.core.Version('1.0.0')
+    def _info(self): return self.dataset_info_from_configs(features=tfds.features.FeaturesDict({'a': tfds.features.Text()}))
+    def _split_generators(self, dl): return {'train': self._generate_examples()}
+    def _generate_examples(self):
+        yield 0, {'a': 'x'}
+b = Toy(data_dir=tempfile.mkdtemp())
+obj = [b, b.info]
+"""
+same("builder and its info", BUILDER)
+different("builder: code", BUILDER, swap="'a': 'x' -> 'a': 'y'")
+different("builder: info's features", BUILDER, swap="{'a': tfds.features.Text()} -> {'b': tfds.features.Text()}")
+HEAVY = CASES[LIGHT:]
+del CASES[LIGHT:]
