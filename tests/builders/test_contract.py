@@ -52,14 +52,14 @@ class Written(FileAdapterBuilder, skip_registration=True):
 
 
 def test_each_method_is_missing_by_name(tmp_path: Path) -> None:
-    with pytest.raises(NotImplementedError, match="^_info$"):
+    with pytest.raises(NotImplementedError, match=r"^_info$"):
         Bare(data_dir=tmp_path)
     described = Described(data_dir=tmp_path)
-    with pytest.raises(NotImplementedError, match="^_download_and_prepare$"):
+    with pytest.raises(NotImplementedError, match=r"^_download_and_prepare$"):
         described._download_and_prepare(None)
-    with pytest.raises(NotImplementedError, match="^_as_dataset$"):
+    with pytest.raises(NotImplementedError, match=r"^_as_dataset$"):
         described._as_dataset("train")
-    with pytest.raises(NotImplementedError, match="^_download_and_prepare$"):
+    with pytest.raises(NotImplementedError, match=r"^_download_and_prepare$"):
         Described(data_dir=tmp_path).download_and_prepare()
 
 

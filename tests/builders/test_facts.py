@@ -71,7 +71,8 @@ class Project:
         self.file.write_text(SOURCE.format(**{**PLAIN, **parts}))
 
     def facts(self, **spec: object) -> BuilderFacts:
-        return facts_of(BuilderSpec(f"{self.file}:Own", **spec), self.memory)  # type: ignore[arg-type]
+        wanted = BuilderSpec(f"{self.file}:Own", **spec)  # type: ignore[arg-type]
+        return facts_of(wanted, self.memory, self.folder / "checksums")
 
     def elsewhere(self) -> dict[str, object]:
         """Facts asked for in a new process: their JSON, and what had to be imported."""
@@ -79,11 +80,18 @@ class Project:
             "import json, sys\nfrom pathlib import Path\n"
             "from provender.builders.facts import facts_of\n"
             "from provender.builders.spec import BuilderSpec\n"
-            "facts = facts_of(BuilderSpec(sys.argv[1]), Path(sys.argv[2]))\n"
+            "facts = facts_of(BuilderSpec(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))\n"
             "print(json.dumps({'facts': facts.to_json(), 'modules': sorted(sys.modules)}))"
         )
         run = subprocess.run(
-            [sys.executable, "-c", code, f"{self.file}:Own", str(self.memory)],
+            [
+                sys.executable,
+                "-c",
+                code,
+                f"{self.file}:Own",
+                self.memory,
+                self.folder / "checksums",
+            ],
             capture_output=True,
             text=True,
             check=True,

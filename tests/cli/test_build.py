@@ -133,6 +133,9 @@ def test_changed_code_is_explained_and_refused(built: Project) -> None:
     assert "retract tiny:1.0.0" in refused.stderr
     planned = built.json("plan", "changed.py:Tiny", code=5)
     assert planned["conflict"]["type"] == "ConflictError"
-    told = built.json("why", "changed.py:Tiny", "examples/train")
+    told = built.json("why", "changed.py:Tiny")
     assert told["about"] == "plan"
     assert "_generate_examples" in " ".join(told["stages"][0]["why"])
+    assert "hit" not in {stage["state"] for stage in told["stages"]}
+    known = built.json("why", "changed.py:Tiny", "download")
+    assert [stage["state"] for stage in known["stages"]] == ["hit"]

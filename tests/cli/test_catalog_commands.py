@@ -44,7 +44,7 @@ def test_runs_and_stages(built: Project) -> None:
 
 def test_why_and_lineage(built: Project) -> None:
     doc = built.json("why", "tiny", "shards/train")
-    assert doc["about"] == "latest"
+    assert doc["about"] == "ready"
     assert [each["stage"] for each in doc["stages"]] == [f"shards/train/0000{i}" for i in range(3)]
     assert "never run before" in built.run("why", "tiny").stdout
     assert "There are: " in built.run("why", "tiny", "nothing", code=3).stderr

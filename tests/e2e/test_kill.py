@@ -238,10 +238,6 @@ def test_killed_at_a_point_of_work(ground: Ground, reached: Callable[[Path], boo
     kill(process)  # type: ignore[arg-type]
     store = Path(here.project.settings.store)
     assert evidence.visible(here.project) == []
-    sent = None
-    if reached is during_download:
-        sent = [each.stat().st_size for each in store.glob("objects/.incoming/*/*.part")]
-        assert all(sent)
     runs = {path: path.stat().st_mtime_ns for path in store.glob("building/examples/*/*/*.rec")}
     ran = finish(here, doctor_first=reached is between_shards)
     for path, written in runs.items():
@@ -258,8 +254,6 @@ def test_a_killed_download_goes_on_where_it_was(ground: Ground, server: FlakySer
     wait_for(here, during_download)
     kill(process)  # type: ignore[arg-type]
     server.requests.clear()
-    session = here.project.session(REF)
-    session.catalog.close()
     finish(here)
     ranges = [each.range for each in server.gets() if each.range]
     assert ranges, "the rest is asked for, not the whole"

@@ -77,8 +77,13 @@ def interpreter(version: str) -> str | None:
     for candidate in candidates:
         if candidate is None:
             continue
-        check = "import sys; assert sys.version_info[:2] == " + str(tuple(map(int, version.split("."))))
-        if subprocess.run([candidate, "-c", check], capture_output=True, check=False).returncode == 0:
+        check = "import sys; assert sys.version_info[:2] == " + str(
+            tuple(map(int, version.split(".")))
+        )
+        if (
+            subprocess.run([candidate, "-c", check], capture_output=True, check=False).returncode
+            == 0
+        ):
             return candidate
     return None
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.fingerprint.conftest import Server, interpreter, lay
 
 HERE = Path(__file__).parent

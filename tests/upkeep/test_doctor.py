@@ -153,7 +153,7 @@ def test_runs_of_an_unfinished_build_are_kept_for_a_while(project):
 def test_what_a_live_build_holds_stays(copied):
     building = Path(copied.store.path("building"))
     fingerprint = "ab" * 16
-    for kind in ("shards", "publish", "prepared"):
+    for kind in ("shards", "publish", "prepared", "replaced"):
         (building / kind / fingerprint).mkdir(parents=True)
         (building / kind / fingerprint / "x").write_bytes(b"x")
     (building / "examples" / fingerprint / "parts-1").mkdir(parents=True)
@@ -172,7 +172,7 @@ def test_what_a_live_build_holds_stays(copied):
     copied.catalog.release(f"stage/{fingerprint}", other)
     found = examine(copied.settings, copied.catalog, copied.store, fix=True)
     kinds = [each.kind for each in found if each.kind != "changed_version"]
-    assert sorted(kinds) == ["leftover"] * 5 + ["temporary"] * 2
+    assert sorted(kinds) == ["leftover"] * 6 + ["temporary"] * 2
     assert all(each.fixed for each in found if each.kind != "changed_version")
     assert examine(copied.settings, copied.catalog, copied.store) == changed(copied)
 

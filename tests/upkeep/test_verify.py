@@ -11,8 +11,8 @@ import pytest
 
 from provender.catalog import Catalog
 from provender.store import Store
+from provender.training.contents import MANIFEST, MARKER, index_name
 from provender.upkeep import verify
-from provender.upkeep.contents import MANIFEST, MARKER, index_name
 
 SHARD = "notes-train.tfrecord-00001-of-00003"
 

@@ -85,6 +85,7 @@ def load_class(source: str) -> Any:
             where=source,
             hint=f"It has: {', '.join(near)}." if near else None,
         )
+    _tell_folder(cls, place)
     if not (inspect.isclass(cls) and issubclass(cls, tfds.core.DatasetBuilder)):
         raise BuilderError(
             f"{attr} is not a dataset builder.",
@@ -92,6 +93,17 @@ def load_class(source: str) -> Any:
             hint="Derive it from tfds.core.GeneratorBasedBuilder.",
         )
     return cls
+
+
+def _tell_folder(cls: Any, place: str) -> None:
+    """Tells a class from a file where its README, tags and citations lie.
+
+    TFDS works that out from the package the class is in, which a lone file has not got.
+    """
+    if place.endswith(".py") and getattr(cls, "pkg_dir_path", "") is None:
+        from etils import epath
+
+        cls.pkg_dir_path = epath.Path(place).parent
 
 
 def _registered(name: str) -> type:

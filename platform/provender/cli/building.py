@@ -25,14 +25,19 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this group."""
-    command(app, "plan", "provender plan xsum --manual-dir ~/xsum", "provender plan digits --json")(
-        plan
-    )
+    command(
+        app,
+        "plan",
+        "provender plan xsum --manual-dir ~/xsum",
+        "provender plan digits --json",
+        options=p.BUILD,
+    )(plan)
     command(
         app,
         "build",
         "provender build digits",
         "provender build my_set.py:MySet --workers 4 --max-examples 1000",
+        options=p.BUILD,
     )(build)
 
 
@@ -56,22 +61,13 @@ def open_build(
 def plan(
     call: Invocation,
     ref: p.Ref,
-    manual_dir: p.ManualDir = None,
     config: p.Config = None,
     version: p.Version = None,
-    workers: p.Workers = None,
-    num_shards: p.NumShards = None,
-    max_examples: p.MaxExamples = None,
-    trial: p.Trial = False,
-    force: p.Force = None,
-    offline: p.Offline = False,
-    register_checksums: p.RegisterChecksums = False,
-    allow_empty: p.AllowEmpty = False,
+    **options: Any,
 ) -> int:
     """Say which stages a build would reuse, run or wait for, and why. Changes nothing."""
     from provender.engine.decide import decide
 
-    options = {name: value for name, value in locals().items() if name in _OPTIONS}
     session = open_build(call, ref, config, version, options)
     found = decide(session)
     facts = session.facts
@@ -90,33 +86,12 @@ def plan(
     raise found.conflict
 
 
-_OPTIONS = (
-    "manual_dir",
-    "workers",
-    "num_shards",
-    "max_examples",
-    "trial",
-    "force",
-    "offline",
-    "register_checksums",
-    "allow_empty",
-)
-
-
 def build(
     call: Invocation,
     ref: p.Ref,
-    manual_dir: p.ManualDir = None,
     config: p.Config = None,
     version: p.Version = None,
-    workers: p.Workers = None,
-    num_shards: p.NumShards = None,
-    max_examples: p.MaxExamples = None,
-    trial: p.Trial = False,
-    force: p.Force = None,
-    offline: p.Offline = False,
-    register_checksums: p.RegisterChecksums = False,
-    allow_empty: p.AllowEmpty = False,
+    **options: Any,
 ) -> None:
     """Build a version and publish it. Only stages whose inputs changed run.
 
@@ -125,7 +100,6 @@ def build(
     from provender.cli.watching import Watch
     from provender.engine.build import build as run_build
 
-    options = {name: value for name, value in locals().items() if name in _OPTIONS}
     call.resumes = True
     session = open_build(call, ref, config, version, options)
     watch = Watch()

@@ -59,12 +59,6 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
     ),
 }
 
-SHARED = [
-    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-    for name, (kind, default) in _OPTIONS.items()
-]
-"""The global options as parameters; every command has them, and so has the program."""
-
 
 def epilog(*examples: str) -> str:
     """The part of a help text that shows how a command is typed."""
@@ -73,13 +67,20 @@ def epilog(*examples: str) -> str:
     return "\b\n" + "\n".join([title, *(f"  {each}" for each in examples)])
 
 
-def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Command], Command]:
+def command(
+    app: typer.Typer,
+    name: str,
+    *examples: str,
+    options: Mapping[str, tuple[Any, Any]] | None = None,
+) -> Callable[[Command], Command]:
     """Registers a function as a command.
 
     Args:
         app: the group it belongs to.
         name: what people type.
         examples: command lines for its help text, at least one.
+        options: further options, name -> (annotation, default), for a function that takes them
+            as ``**options``.
 
     Returns:
         A decorator. The function takes an `Invocation` first, then its own parameters annotated
@@ -87,17 +88,32 @@ def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Command], 
     """
 
     def register(function: Command) -> Command:
+        wrapped = _with_shared(function, _parameters(options or {}))
         app.command(
             name, cls=parsing.Command, help=inspect.getdoc(function), epilog=epilog(*examples)
-        )(_with_shared(function))
+        )(wrapped)
         return function
 
     return register
 
 
-def _with_shared(function: Command) -> Callable[..., None]:
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-    own = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+def _parameters(options: Mapping[str, tuple[Any, Any]]) -> list[inspect.Parameter]:
+    return [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in options.items()
+    ]
+
+
+SHARED = _parameters(_OPTIONS)
+"""The global options as parameters; every command has them, and so has the program."""
+
+
+def _with_shared(function: Command, options: list[inspect.Parameter]) -> Callable[..., None]:
+    own = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for each in list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        if each.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
 
     def run(ctx: typer.Context, **given: Any) -> None:
         after = {name: given.pop(name) for name in _OPTIONS}
@@ -107,7 +123,7 @@ def _with_shared(function: Command) -> Callable[..., None]:
     context = inspect.Parameter(
         "ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
     )
-    parameters = [context, *own, *SHARED]
+    parameters = [context, *own, *options, *SHARED]
     run.__name__ = function.__name__
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -82,9 +82,10 @@ def check(call: Invocation) -> int:
     differences = db.check(call.settings.catalog)
     if call.json:
         call.out.document({"catalog": _where(call), "differences": differences})
-    else:
-        call.out.table([Column("difference", wraps=True)], [(each,) for each in differences])
-        call.out.remark("" if differences else f"{_where(call)} is as it should be.")
+    elif not differences:
+        call.out.remark(f"{_where(call)} is as it should be.")
+    for each in differences:
+        call.out.line(each)
     return CatalogError.exit_code if differences else 0
 
 

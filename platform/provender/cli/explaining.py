@@ -16,6 +16,7 @@ from provender.errors import UnknownReference
 
 if TYPE_CHECKING:
     from provender.catalog import StageRecord
+    from provender.engine.plan import Plan, Step
 
 _COLUMNS = (
     Column("stage"),
@@ -44,43 +45,58 @@ def why(
     If a build would run something now, the reasons are those of that build; otherwise they are
     those of the latest run of each stage.
     """
-    from provender.refs import DatasetRef
-
-    wanted = DatasetRef.parse(ref)
-    about = "run"
-    if run is not None:
-        rows = _rows(call, call.catalog.stages(run_id=call.catalog.run(run).id, limit=None)[::-1])
-    elif (planned := None if wanted.alias else _planned(call, ref)) is not None:
-        about, rows = "plan", planned
+    about, rows, refused = _asked(call, ref, run)
+    if stage is None:
+        shown = [row for row in rows if about != "plan" or row.state != "hit"]
     else:
-        about, rows = "latest", _latest(call, ref)
-    shown = [row for row in rows if stage is None or _matches(row.key, stage)]
-    if stage is not None and not shown:
-        raise UnknownReference(
-            f"There is no stage {stage!r}.",
-            where=ref,
-            hint=f"There are: {', '.join(dict.fromkeys(row.key for row in rows))}.",
-        )
+        shown = [row for row in rows if _matches(row.key, stage)]
+        if not shown:
+            raise UnknownReference(
+                f"There is no stage {stage!r}.",
+                where=ref,
+                hint=f"There are: {', '.join(dict.fromkeys(row.key for row in rows))}.",
+            )
     if call.json:
         call.out.document({"about": about, "stages": [_document(row) for row in shown]})
         return
     call.out.remark(_TITLES[about].format(ref=ref, run=run))
     whole = call.verbose or stage is not None
-    rows_with_time = [
+    lines = [
         (*named(group), _when(group[0]), why_text(group[0].why, verbose=whole))
         for group in grouped(shown, verbose=call.verbose)
     ]
-    if about == "plan":
-        call.out.table(COLUMNS, [(key, state, text) for key, state, _, text in rows_with_time])
+    if any(when for _, _, when, _ in lines):
+        call.out.table(_COLUMNS, lines)
     else:
-        call.out.table(_COLUMNS, rows_with_time)
+        call.out.table(COLUMNS, [(key, state, text) for key, state, _, text in lines])
+    if refused:
+        call.out.remark(
+            "Such a build is refused: the number is published. `provender plan` says more."
+        )
 
 
 _TITLES = {
     "run": "Run {run}:",
     "plan": "A build of {ref} would run something now:",
-    "latest": "A build of {ref} would run nothing. The latest run of each stage:",
+    "ready": "A build of {ref} would run nothing. The latest run of each stage:",
+    "latest": "The latest run of each stage:",
 }
+
+
+def _asked(call: Invocation, ref: str, run: str | None) -> tuple[str, list[Row], bool]:
+    """What the reasons are about (a key of `_TITLES`), the stages, and whether it is refused."""
+    from provender.refs import DatasetRef
+
+    if run is not None:
+        records = call.catalog.stages(run_id=call.catalog.run(run).id, limit=None)
+        return "run", _rows(call, records[::-1]), False
+    # What an alias points to cannot be built.
+    if DatasetRef.parse(ref).alias:
+        return "latest", _latest(call, ref), False
+    plan = _plan(call, ref)
+    if plan.done:
+        return "ready", _latest(call, ref), False
+    return "plan", [_planned(step) for step in plan.steps], plan.conflict is not None
 
 
 def _matches(key: str, stage: str) -> bool:
@@ -96,19 +112,18 @@ def _when(row: Row) -> str:
     return time_text(row.record.started) if row.record else ""
 
 
-def _planned(call: Invocation, ref: str) -> list[Row] | None:
-    """The reasons of the build that would run now; None if it would find all ready."""
+def _plan(call: Invocation, ref: str) -> Plan:
     from provender.cli.building import open_build
     from provender.engine.decide import decide
 
-    plan = decide(open_build(call, ref, None, None, {}))
-    if plan.done:
-        return None
-    return [
-        Row(step.key, step.state, reason_texts(step.reasons))
-        for step in plan.steps
-        if step.state != "hit"
-    ]
+    return decide(open_build(call, ref, None, None, {}))
+
+
+def _planned(step: Step) -> Row:
+    """A stage of a plan; a hit has the reasons of the run that it reuses."""
+    reasons = step.record.reason if step.state == "hit" and step.record else step.reasons
+    record = step.record if step.state == "hit" else None
+    return Row(step.key, step.state, reason_texts(reasons), record)
 
 
 def _latest(call: Invocation, ref: str) -> list[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -80,3 +80,16 @@ RegisterChecksums = Annotated[
 AllowEmpty = Annotated[
     bool, typer.Option("--allow-empty", help="Publish splits that have no examples.")
 ]
+
+BUILD: dict[str, tuple[Any, Any]] = {
+    "manual_dir": (ManualDir, None),
+    "workers": (Workers, None),
+    "num_shards": (NumShards, None),
+    "max_examples": (MaxExamples, None),
+    "trial": (Trial, False),
+    "force": (Force, None),
+    "offline": (Offline, False),
+    "register_checksums": (RegisterChecksums, False),
+    "allow_empty": (AllowEmpty, False),
+}
+"""The options of a build, by the names that `provender.engine.session.Options` has for them."""

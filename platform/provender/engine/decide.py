@@ -308,7 +308,13 @@ class _Decider:
         args = {"fingerprint": tree.digest, "max_examples": self.s.options.max_examples}
         inputs = [each["sha256"] for each in (files or {}).values()]
         step = self._add(prepare.KEY, "prepare", tree, args, inputs=inputs)
-        return dict(step.record.result) if step.state == HIT and step.record else None
+        if step.state != HIT or step.record is None:
+            return None
+        files = {
+            each.name: {**step.record.result["files"][each.name], "rel": each.uri}
+            for each in step.record.outputs
+        }
+        return {**step.record.result, "files": files}
 
     def _register(self, finished: Mapping[str, Any]) -> Step:
         """The last step, once everything it joins is known."""

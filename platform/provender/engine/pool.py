@@ -38,7 +38,7 @@ class Worker:
         self._said = said
         self._log = tempfile.TemporaryFile(prefix="provender-worker-")  # noqa: SIM115 - closed with the worker
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "provender.engine.worker"],
+            [sys.executable, "-P", "-m", "provender.engine.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -46,7 +46,7 @@ class Worker:
             encoding="utf-8",
         )
         with suppress(BrokenPipeError):
-            self._send({"site": site.to_json()})
+            self._send({"site": site.to_json(), "path": sys.path})
 
     def _pipe(self, pipe: IO[str] | None) -> IO[str]:
         if pipe is None:

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from provender.catalog import ShardRecord, SplitRecord, StageRecord, VersionRecord
+from provender.catalog import ArtifactRecord, ShardRecord, SplitRecord, StageRecord, VersionRecord
 from provender.engine import proof
 from provender.engine.execute import shard_files
 from provender.engine.plan import Step
 from provender.engine.session import Session
 from provender.errors import DamageError
-from provender.stages import register, shards
+from provender.stages import prepare, register, shards
 
 _KEPT = ("datasets/",)
 """Where a shard that is part of a published version lies; from anywhere else it is moved."""
@@ -106,12 +106,15 @@ def make_room(session: Session, step: Step) -> Step:
 
 
 def _move_folder(session: Session, source: str, target: str) -> None:
-    """Moves a version's folder, its marker first, so that nobody takes the rest for a version."""
+    """Moves a version's folder, its marker first, so that nobody takes the rest for a version.
+
+    Moving again after a crash moves what was left, if anything was.
+    """
     store = session.work.store
-    store.remove_tree(target)
     here, there = store.local(source), store.local(target)
     if here is not None and there is not None:
         if here.is_dir():
+            store.remove_tree(target)
             there.parent.mkdir(parents=True, exist_ok=True)
             here.rename(there)
         return
@@ -180,17 +183,24 @@ def _settle(session: Session, plan: Mapping[str, Step], result: Mapping[str, Any
     """Tells memory that the shards lie in the version now, and clears where they were made."""
     moves, leftovers = [], set()
     for key, step in plan.items():
-        if not key.startswith("shards/") or step.record is None:
+        if not key.startswith(("shards/", prepare.KEY)) or step.record is None:
             continue
-        for name, output in shard_files(step.record).items():
+        for name, output in _files(key, step.record).items():
             if not output.uri.startswith(_KEPT) and name in result["files"]:
                 token = result["files"][name]["token"]
                 moves.append((step.record.id, output.name, f"{result['target']}/{name}", token))
-                if output.uri.startswith("building/shards/"):
-                    leftovers.add(output.uri.rsplit("/", 1)[0])
+                if output.uri.startswith(("building/shards/", "building/prepared/")):
+                    leftovers.add("/".join(output.uri.split("/")[:3]))
     session.catalog.update_artifacts(moves)
     for folder in leftovers:
         session.work.store.remove_tree(folder)
+
+
+def _files(key: str, record: StageRecord) -> dict[str, ArtifactRecord]:
+    """Name in a version's folder -> artifact, for what a stage gave to it."""
+    if key == prepare.KEY:
+        return {each.name: each for each in record.outputs}
+    return shard_files(record)
 
 
 def mend(session: Session, plan: Mapping[str, Step], version: VersionRecord) -> dict[str, Any]:
@@ -249,8 +259,9 @@ def mend(session: Session, plan: Mapping[str, Step], version: VersionRecord) -> 
 def _sources(session: Session, plan: Mapping[str, Step]) -> dict[str, str | bytes]:
     """Where each file of the version can be had from: a store path, or its bytes."""
     last = plan[register.KEY]
-    if "prepared" in last.args:
-        return {name: each["rel"] for name, each in last.args["files"].items()}
+    made = plan.get(prepare.KEY)
+    if made is not None and made.record is not None:
+        return {name: each.uri for name, each in _files(prepare.KEY, made.record).items()}
     found: dict[str, str | bytes] = {}
     found.update(register.small_files(session.work, last.args))
     for key, step in plan.items():

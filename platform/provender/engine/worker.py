@@ -2,7 +2,7 @@
 
 One JSON object a line, both ways:
 
-    -> {"site": {...}}                                   once, first
+    -> {"site": {...}, "path": [...]}                    once, first: sys.path is the parent's
     -> {"op": "part", "args": {...}}
     <- {"progress": {...}}  or  {"log": {...}}           any number
     <- {"result": {...}}  or  {"error": {...}}           exactly one for each operation
@@ -39,7 +39,9 @@ def main() -> None:
     first = sys.stdin.readline()
     if not first:
         return
-    work = Workplace(Site.from_json(json.loads(first)["site"]))
+    told = json.loads(first)
+    sys.path[:] = told["path"]
+    work = Workplace(Site.from_json(told["site"]))
     logging.getLogger().addHandler(_Forward(answers))
     _load_ahead(work)
     for line in sys.stdin:

@@ -64,7 +64,7 @@ def read_offsets(path: Path) -> np.ndarray:
     raise DamageError(
         f"{path.name} is not a whole offset index ({size:,} bytes).",
         where=str(path),
-        hint="rebuild it from the shard: `provender verify --repair`",
+        hint="rebuild it from the shard: `provender build` of its dataset",
         facts={"file": str(path), "size": size},
     )
 
@@ -121,7 +121,7 @@ class ShardReader:
             raise DamageError(
                 f"{Path(self.name).name} has {size:,} bytes, its index says {int(self.offsets[-1]):,}.",
                 where=self.name,
-                hint="rebuild the shard: `provender verify --repair`",
+                hint="rebuild the shard: `provender build` of its dataset",
                 facts={"file": self.name, "size": size, "expected": int(self.offsets[-1])},
             )
 
@@ -173,7 +173,7 @@ class ShardReader:
             raise DamageError(
                 f"Record {i} of {Path(self.name).name} is not where its index says.",
                 where=self.name,
-                hint="rebuild the index: `provender verify --repair`",
+                hint="rebuild the index: `provender build` of its dataset",
                 facts={"file": self.name, "record": i, "offset": offset},
             )
         return check_body(record[HEADER_BYTES:], length, **spot)

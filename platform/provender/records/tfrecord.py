@@ -158,6 +158,6 @@ def damage(what: str, name: str, record: int, offset: int) -> DamageError:
     return DamageError(
         f"{what}: record {record} at byte {offset:,} of {Path(name).name}.",
         where=name,
-        hint="rebuild the file: `provender verify --repair`",
+        hint="rebuild the file: `provender build` of its dataset",
         facts={"file": name, "record": record, "offset": offset},
     )

@@ -188,13 +188,18 @@ def _make_field(path: tuple[str, ...], feature: Any) -> _Field:
         return _Field(path, "text", leaves.TextPrefixes(key), optional)
     if kind is tfds.ClassLabel:
         return _Field(path, "label", leaves.LabelEntries(key, feature))
-    if kind in (tfds.Tensor, tfds.Scalar) and feature.get_tensor_info().dtype == info.dtype:
+    if kind in (tfds.Tensor, tfds.Scalar) and _same_dtype(feature, info):
         if info.shape == () and np.dtype(info.np_dtype).kind == "O":
             return _Field(path, "text", leaves.TextPrefixes(key), optional)
         leaf = _tensor_leaf(key, info)
         if leaf is not None:
             return _Field(path, "leaf", leaf, optional)
     return _Field(path, "own", leaves.converted_leaf(key, feature, info))
+
+
+def _same_dtype(feature: Any, stored: Any) -> bool:
+    """Whether a tensor is stored as it is given; by numpy's types, as TF's would import TF."""
+    return bool(np.dtype(feature.get_tensor_info().np_dtype) == np.dtype(stored.np_dtype))
 
 
 def _tensor_leaf(key: bytes, info: Any) -> leaves.Leaf | None:

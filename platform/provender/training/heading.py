@@ -12,9 +12,9 @@ from typing import Any
 from provender.catalog import VersionRecord
 from provender.errors import DamageError, StoreError, UnknownReference
 from provender.store import Store
+from provender.training.contents import INDEX_FOLDER, INDEX_SUFFIX
 from provender.training.features import Decoder, decoder
 from provender.training.wire import parse_example
-from provender.upkeep.contents import INDEX_FOLDER, INDEX_SUFFIX
 
 _HEAD_BYTES = 16
 _OFFSET_BYTES = 8

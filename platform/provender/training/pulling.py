@@ -9,13 +9,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from provender.catalog import Catalog, VersionRecord
 from provender.errors import ConflictError, DamageError, DiskFull
 from provender.store import Store
 from provender.store.files import locked
-from provender.upkeep.contents import MARKER, FileFacts, contents_of
+from provender.training.contents import MARKER, FileFacts, contents_of
+
+if TYPE_CHECKING:
+    from provender.catalog import Catalog, VersionRecord
 
 Progress = Callable[[int, int], None]
 """Called with (bytes done, bytes in all), from one thread at a time."""

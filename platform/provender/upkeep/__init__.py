@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provender.upkeep.contents import FileFacts, contents_of
+from provender.training.contents import FileFacts, contents_of
 from provender.upkeep.doctor import examine
 from provender.upkeep.findings import Finding
 from provender.upkeep.references import find_version

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from provender.catalog import Catalog, ClaimRecord, Owner, is_dead, this_process
+from provender.catalog import Owner, is_dead, this_process
 from provender.upkeep.findings import Finding, Problem
+
+if TYPE_CHECKING:
+    from provender.catalog import Catalog, ClaimRecord
 
 _STAGE = "stage/"
 _BUILD = "build/"

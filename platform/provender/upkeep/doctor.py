@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from provender.catalog import Catalog
 from provender.errors import ProvenderError
 from provender.settings import Settings
 from provender.store import Store
@@ -21,6 +21,9 @@ from provender.upkeep.findings import Finding, Problem
 from provender.upkeep.leftovers import Workshop, leftovers
 from provender.upkeep.shelves import shelves
 from provender.upkeep.temporary import temporary_files
+
+if TYPE_CHECKING:
+    from provender.catalog import Catalog
 
 _OLD = timedelta(days=7)
 

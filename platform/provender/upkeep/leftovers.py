@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from provender.catalog import Catalog, StageRecord
 from provender.store import Store
 from provender.upkeep.activity import Activity, held, stage_key
 from provender.upkeep.findings import Finding, Problem, size_text
 from provender.upkeep.temporary import newest_change, remove_local, size_of
+
+if TYPE_CHECKING:
+    from provender.catalog import Catalog, StageRecord
 
 _PARTS = "parts-"
 
@@ -80,6 +82,7 @@ def leftovers(shop: Workshop) -> Iterator[Problem]:
     yield from _made_files(shop, "shards", _is_shard_needed)
     yield from _made_files(shop, "prepared", lambda record, folder: record is not None)
     yield from _made_files(shop, "publish", lambda record, folder: False)
+    yield from _replaced(shop)
     yield from _extracted(shop)
 
 
@@ -120,7 +123,7 @@ def _unchanged() -> bool:
 
 # -- shards, folders of opaque builders, staging ----------------------------------------------------
 
-_Needed = Callable[[StageRecord | None, str], bool]
+_Needed = Callable[["StageRecord | None", str], bool]
 
 
 def _is_shard_needed(record: StageRecord | None, folder: str) -> bool:
@@ -162,6 +165,31 @@ def _stored(shop: Workshop, folder: str, name: str, needed: _Needed) -> Problem:
         "publish": "a version that was being put together",
     }[folder.split("/")[1]]
     return Problem(_finding(why, size, shop.store.path(folder)), remove)
+
+
+def _replaced(shop: Workshop) -> Iterator[Problem]:
+    """Trials that others took the place of; one that still stands was only moved out of the way."""
+    if shop.activity.builds:
+        return
+    for entry in shop.store.list("building/replaced"):
+        if entry.is_dir and not _still_stands(shop.catalog, entry.name):
+            yield _aside(shop, entry.rel, entry.name)
+
+
+def _still_stands(catalog: Catalog, fingerprint: str) -> bool:
+    version = catalog.version_by_fingerprint(fingerprint)
+    return version is not None and version.status == "trial"
+
+
+def _aside(shop: Workshop, folder: str, fingerprint: str) -> Problem:
+    def remove() -> bool:
+        if shop.catalog.claims("build/") or _still_stands(shop.catalog, fingerprint):
+            return False
+        shop.store.remove_tree(folder)
+        return True
+
+    size = sum(e.identity.size for e in shop.store.list(folder, recursive=True) if e.identity)
+    return Problem(_finding("a trial that was replaced", size, shop.store.path(folder)), remove)
 
 
 # -- archives ---------------------------------------------------------------------------------------

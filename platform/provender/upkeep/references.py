@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from provender.catalog import Catalog, VersionRecord
 from provender.errors import UnknownReference
 from provender.refs import DatasetRef
+
+if TYPE_CHECKING:
+    from provender.catalog import Catalog, VersionRecord
 
 _LATEST = "latest"
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import getpass
+from typing import TYPE_CHECKING
 
-from provender.catalog import Catalog, VersionRecord
 from provender.errors import ConflictError, SettingsError
+
+if TYPE_CHECKING:
+    from provender.catalog import Catalog, VersionRecord
 
 
 def retract(

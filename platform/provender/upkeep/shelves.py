@@ -6,13 +6,16 @@ import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
-from provender.catalog import Catalog, VersionRecord
 from provender.store import Store, remove_directory
+from provender.training.contents import MANIFEST, MARKER
 from provender.upkeep.activity import Activity, build_key, held
-from provender.upkeep.contents import MANIFEST, MARKER
 from provender.upkeep.findings import Finding, Problem
 from provender.upkeep.verification import CHANGED, EXTRA, VerifyReport, verify
+
+if TYPE_CHECKING:
+    from provender.catalog import Catalog, VersionRecord
 
 _NUMBER = re.compile(r"\d+\.\d+\.\d+")
 _LISTED = ("published", "trial", "retracted", "replaced")

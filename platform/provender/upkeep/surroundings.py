@@ -11,12 +11,15 @@ import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from provender.catalog import Catalog, db
 from provender.errors import ProvenderError
 from provender.settings import Settings
 from provender.store import Store
 from provender.upkeep.findings import Finding, Problem, size_text
+
+if TYPE_CHECKING:
+    from provender.catalog import Catalog
 
 _ENOUGH_BYTES = 1 << 30
 _PYTHON = (3, 11)
@@ -26,6 +29,8 @@ _NEEDED = ("tensorflow-datasets", "tensorflow", "numpy", "sqlalchemy", "google-c
 
 def check_catalog(settings: Settings, catalog: Catalog) -> Iterator[Problem]:
     """Whether the catalog answers and has this code's schema."""
+    from provender.catalog import db
+
     try:
         revision = db.current_revision(settings.catalog)
         catalog.runs(limit=1)

@@ -6,12 +6,11 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from provender.catalog import Catalog, VersionRecord
 from provender.errors import DamageError, StoreError
 from provender.store import Digest, Identity, Store
-from provender.upkeep.contents import (
+from provender.training.contents import (
     MANIFEST,
     FileFacts,
     contents_of,
@@ -20,6 +19,9 @@ from provender.upkeep.contents import (
     shards_of,
 )
 from provender.upkeep.rereading import Reread, reread
+
+if TYPE_CHECKING:
+    from provender.catalog import Catalog, VersionRecord
 
 Progress = Callable[[int, int], None]
 """Called with (bytes done, bytes in all), from one thread at a time."""

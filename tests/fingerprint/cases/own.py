@@ -358,9 +358,11 @@ different("builder config: own field", CONFIG, swap="'de' -> 'fr'")
 same("builder config: description", CONFIG, CONFIG.replace("description='d'", "description='e'"))
 BUILDER = TFDS + """
 import tempfile
-class Toy(tfds.core.GeneratorBasedBuilder):
+from tensorflow_datasets.core import registered
+with registered.skip_registration():
+  class Toy(tfds.core.GeneratorBasedBuilder):
     VERSION = tfds.core.Version('1.0.0')
-    def _info(self): return self.dataset_info_from_configs(features=tfds.features.FeaturesDict({'a': tfds.features.Text()}))
+    def _info(self): return tfds.core.DatasetInfo(builder=self, features=tfds.features.FeaturesDict({'a': tfds.features.Text()}))
     def _split_generators(self, dl): return {'train': self._generate_examples()}
     def _generate_examples(self):
         yield 0, {'a': 'x'}

@@ -11,11 +11,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from provender.catalog import Catalog, ShardRecord, VersionRecord
 from provender.errors import DamageError
 from provender.store import Store
+
+if TYPE_CHECKING:
+    from provender.catalog import Catalog, ShardRecord, VersionRecord
 
 MARKER = "dataset_info.json"
 MANIFEST = ".provender/manifest.json"
