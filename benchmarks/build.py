@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import statistics
@@ -181,11 +182,13 @@ class Row:
 
     @property
     def net_wall(self) -> float:
-        return max(self.whole.wall - self.start.wall, 1e-9)
+        """Seconds beyond those of starting; not a number where noise is larger than the work."""
+        return _positive(self.whole.wall - self.start.wall)
 
     @property
     def net_cpu(self) -> float:
-        return max(self.whole.cpu - self.start.cpu, 1e-9)
+        """Processor seconds beyond those of starting, or not a number."""
+        return _positive(self.whole.cpu - self.start.cpu)
 
     @property
     def micros(self) -> float:
@@ -194,6 +197,10 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "net_wall": self.net_wall, "cpu_us_per_example": self.micros}
+
+
+def _positive(seconds: float) -> float:
+    return seconds if seconds > 0 else math.nan
 
 
 WAYS: Mapping[str, tuple[str, int]] = {

@@ -195,7 +195,7 @@ def vars_of(facts: BuilderFacts) -> dict[str, object]:
         ({"generate": "x = 1"}, {"_generate_examples"}),
         ({"plan": "4"}, {"_split_generators"}),
         ({"word": "v"}, {"setting"}),
-        ({"feature": ", 'n': int"}, {"features", "info"}),
+        ({"feature": ", 'n': tfds.features.Text()"}, {"features", "info"}),
         ({"in_order": "True"}, {"in_order", "info"}),
         ({"prose": "Other prose."}, {"info"}),
         ({"top": "# a comment\nUNUSED = 1"}, set()),

@@ -192,3 +192,12 @@ def test_store_that_was_moved_is_read_once_and_reused(pairs: Project) -> None:
     shutil.rmtree(pairs.root / "store")
     (pairs.root / "copy").rename(pairs.root / "store")
     assert pairs.build().outcome == "cached"
+
+
+def test_plain_build_after_another_number_of_shards_means_the_same_version(pairs: Project) -> None:
+    first = pairs.build(num_shards=3)
+    second = pairs.build()
+    assert second.outcome == "cached"
+    assert second.version.id == first.version.id
+    with pytest.raises(ConflictError, match="3 -> 5"):
+        pairs.build(num_shards=5)

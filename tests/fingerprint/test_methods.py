@@ -29,6 +29,10 @@ def deco(fn):
         return fn(*args, **kwargs)
     return wrapper
 
+class Wrapped:
+    def __init__(self, fn): self.fn = fn
+    def __get__(self, obj, cls): return lambda: self.fn(obj)
+
 class Base:
     SEP = ","
     UNUSED = 1
@@ -60,6 +64,10 @@ class Builder(Base):
     def in_lambda(self): return 1
     by_name = 5
     def escapes(self): return show(self)
+    @Wrapped
+    def by_object(self): return self.DEEP
+    DEEP = 21
+    def calls_by_object(self): return self.by_object()
 """
 
 
@@ -116,6 +124,19 @@ def test_what_it_reaches_counts(build: Any, old: str, new: str) -> None:
 def test_what_it_does_not_reach_does_not(build: Any, old: str, new: str) -> None:
     before = method_tree(build(), "_generate_examples")
     assert method_tree(build(old, new), "_generate_examples").digest == before.digest
+
+
+def test_methods_wrapped_into_objects_are_followed(build: Any) -> None:
+    before = method_tree(build(), "calls_by_object")
+    after = method_tree(build("DEEP = 21", "DEEP = 22"), "calls_by_object")
+    assert [str(c) for c in Hasher.explain(before, after)] == [
+        "class attribute built.Builder.DEEP: 21 -> 22"
+    ]
+
+
+def test_a_function_taken_off_a_class_brings_the_class(build: Any) -> None:
+    before = Hasher.hash(build().parse)
+    assert Hasher.hash(build("UNUSED = 1", "UNUSED = 2").parse) != before
 
 
 def test_changes_are_named(build: Any) -> None:

@@ -54,19 +54,19 @@ def canon(value: Any) -> Any:
 
 
 @given(values, values)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_equal_exactly_when_type_and_value_are(a: Any, b: Any) -> None:
     assert (Hasher.hash(a) == Hasher.hash(b)) == (canon(a) == canon(b))
 
 
 @given(st.dictionaries(hashable, values, min_size=2, max_size=5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_order_of_a_dict_does_not_count(value: dict[Any, Any]) -> None:
     assert Hasher.hash(value) == Hasher.hash(dict(reversed(value.items())))
 
 
 @given(st.lists(values, min_size=2, max_size=5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_order_of_a_list_counts(value: list[Any]) -> None:
     turned = value[::-1]
     assume(canon(value) != canon(turned))
@@ -74,7 +74,7 @@ def test_order_of_a_list_counts(value: list[Any]) -> None:
 
 
 @given(values)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_sharing_does_not_count(value: Any) -> None:
     import copy
 
@@ -92,7 +92,7 @@ def test_the_tree_bears_the_hash_and_survives_json(value: Any) -> None:
 
 
 @given(st.lists(st.one_of(st.text(max_size=6), st.binary(max_size=6), st.integers()), max_size=6))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_joined_tokens_can_be_told_apart(parts: list[Any]) -> None:
     """No two sequences share their joined bytes: a token's length is known from its start."""
     data = b"".join(map(atom, parts))

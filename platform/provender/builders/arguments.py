@@ -14,6 +14,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 MAX_PATH = 4096
+_OBJECT_PARTS = 3
+"""An object lies at ``aa/sha256/name``, an unpacked archive at ``aa/sha256/method``."""
 
 
 class NotPlainError(TypeError):
@@ -104,6 +106,25 @@ def decode(doc: Any, roots: Mapping[str, Path]) -> Any:
     if "$dict" in doc:
         return {decode(k, roots): decode(v, roots) for k, v in doc["$dict"]}
     return {key: decode(each, roots) for key, each in doc.items()}
+
+
+def rooted_paths(doc: Any, roots: Mapping[str, Path]) -> set[Path]:
+    """Where on this machine the downloads and unpacked archives lie that an argument names.
+
+    Args:
+        doc: output of `encode`.
+        roots: root name -> absolute folder.
+
+    Returns:
+        One path for each download or archive, however many files below it are named.
+    """
+    if isinstance(doc, list):
+        return set().union(*(rooted_paths(each, roots) for each in doc))
+    if not isinstance(doc, dict):
+        return set()
+    if "$root" in doc:
+        return {roots[doc["$root"]].joinpath(*PurePath(doc["path"]).parts[:_OBJECT_PARTS])}
+    return set().union(*(rooted_paths(each, roots) for each in doc.values()))
 
 
 def _as_kind(text: str, kind: str) -> Any:

@@ -11,6 +11,7 @@ import importlib.util
 import inspect
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -134,6 +135,7 @@ def _user_import(where: str) -> Iterator[None]:
             f"Importing the builder raised {type(error).__name__}: {error}",
             where=where,
             hint="Run the file with Python alone to see the whole traceback.",
+            facts={"traceback": "".join(traceback.format_exception(error))},
         ) from error
 
 
@@ -296,7 +298,9 @@ def load(spec: BuilderSpec) -> Loaded:
         ) from error
     except Exception as error:
         raise BuilderError(
-            f"{cls.__name__} cannot be made: {type(error).__name__}: {error}", where=spec.source
+            f"{cls.__name__} cannot be made: {type(error).__name__}: {error}",
+            where=spec.source,
+            facts={"traceback": "".join(traceback.format_exception(error))},
         ) from error
     return Loaded(spec, builder, kind_of(cls))
 

@@ -2,7 +2,7 @@
 
 Whoever watches is told events, mappings with ``event`` and mostly ``stage``:
 
-    plan      the first plan (``plan``)
+    plan      what is to be done now (``plan``); told again whenever more is known
     start     a stage begins (``reasons``)
     progress  ``done``, ``total`` (or None), ``unit``
     done      a stage ended well (``seconds``, ``result``)
@@ -224,6 +224,7 @@ class _Build:
             self._level(ready)
             self.s.forced.update(step.key for step in ready)
             self.plan = decide(self.s)
+            self.tell({"event": "plan", "plan": self.plan})
             if self.plan.conflict is not None:
                 raise self.plan.conflict
         version = self.version or self.plan.version

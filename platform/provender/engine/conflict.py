@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from provender.catalog import VersionRecord
 from provender.engine.plan import HIT, WAIT, Step, reason_text
 from provender.engine.session import Session
 from provender.errors import ConflictError
@@ -16,19 +17,27 @@ _CONTENT = ("examples/", "shards/", prepare.KEY, register.KEY)
 compared by content, and nothing changes where it comes out equal."""
 
 
-def find_conflict(session: Session, steps: Iterable[Step]) -> ConflictError | None:
+def published_version(session: Session) -> VersionRecord | None:
+    """The published version that has the number this build is for, if any."""
+    facts = session.facts
+    version = session.catalog.version(facts.name, facts.config, facts.version)
+    return version if version is not None and version.status == "published" else None
+
+
+def find_conflict(
+    session: Session, steps: Iterable[Step], version: VersionRecord | None
+) -> ConflictError | None:
     """Says whether the plan would put other content under a published number.
 
     Args:
         session: the build.
         steps: the plan's steps.
+        version: the published version of that number, or None.
 
     Returns:
         The error to raise before any work is done, or None.
     """
-    facts = session.facts
-    version = session.catalog.version(facts.name, facts.config, facts.version)
-    if version is None or version.status != "published":
+    if version is None:
         return None
     known = version.info.get("stages", {})
     steps = [step for step in steps if step.key.startswith(_CONTENT)]

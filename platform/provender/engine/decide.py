@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from provender.builders.load import OPAQUE, SHARDS
-from provender.catalog import StageRecord
+from provender.catalog import StageRecord, VersionRecord
 from provender.engine import proof
-from provender.engine.conflict import find_conflict
+from provender.engine.conflict import find_conflict, published_version
 from provender.engine.plan import HIT, RUN, WAIT, Plan, Step
 from provender.engine.session import Session
 from provender.fingerprint import Hasher, Tree
@@ -51,6 +51,9 @@ class _Decider:
         self.s = session
         self.steps: dict[str, Step] = {}
         self._last: dict[str, StageRecord] | None = None
+        self.published: VersionRecord | None = None
+        if not session.options.is_trial:
+            self.published = published_version(session)
 
     def plan(self) -> Plan:
         files = self._manual()
@@ -64,7 +67,7 @@ class _Decider:
             self._wait(register.KEY, "register", list(self.steps))
         version = proof.prove(self.s, self.steps, finished)
         steps = tuple(self.steps.values())
-        conflict = None if self.s.options.is_trial else find_conflict(self.s, steps)
+        conflict = find_conflict(self.s, steps, self.published)
         return Plan(steps, version, conflict)
 
     # -- single steps -------------------------------------------------------------------------
@@ -226,6 +229,16 @@ class _Decider:
             self._add(key, "order", tree, args, record=known.get(tree.digest), inputs=inputs)
         return self._shards(trees)
 
+    def _promised(self, split: str) -> int | None:
+        """Shards that a split has in the published version of this number, if there is one.
+
+        A plain build after `--num-shards 2` means the same version, not another layout of it.
+        """
+        for known in self.published.splits if self.published else ():
+            if known.name == split:
+                return known.shards
+        return None
+
     def _shards(self, trees: Mapping[str, Tree]) -> dict[str, list[Mapping[str, Any]]] | None:
         facts = self.s.facts
         plans: dict[str, tuple[Tree, dict[str, Any], str]] = {}
@@ -235,7 +248,7 @@ class _Decider:
             if above.state != HIT or above.record is None:
                 continue
             result = above.record.result
-            counts[name] = shards.count(result, self.s.num_shards)
+            counts[name] = shards.count(result, self.s.num_shards or self._promised(name))
             for i in range(counts[name]):
                 file = shards.file_name(facts, name, i, counts[name])
                 tree = shards.tree(file, result["digest"], i, counts[name])

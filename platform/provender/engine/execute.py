@@ -171,7 +171,25 @@ def _run_files(session: Session, step: Step, result: Mapping[str, Any]) -> list[
 
 def _local(session: Session, path: Path, size: int, digest: str) -> ArtifactRecord:
     uri = str(path.relative_to(session.work.building))
-    return ArtifactRecord(digest=digest, size=size, uri=uri, kind="run", name=path.name)
+    return ArtifactRecord(
+        digest=digest, size=size, uri=uri, token=local_token(path), kind="run", name=path.name
+    )
+
+
+def local_token(path: Path) -> str:
+    """What changes when a file of this machine is written anew.
+
+    Raises:
+        StoreError: the file is not there.
+    """
+    try:
+        found = path.stat()
+    except OSError as error:
+        message = f"{path.name} was written, but cannot be looked at: {error.strerror}."
+        raise StoreError(
+            message, where=str(path), hint="Is something else cleaning up there?"
+        ) from error
+    return f"{found.st_mtime_ns}:{found.st_ino}"
 
 
 def _content(session: Session, step: Step, result: Mapping[str, Any]) -> list[ArtifactRecord]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from provender.catalog import StageRecord, VersionRecord
+from provender.engine.execute import local_token
 from provender.engine.plan import HIT, RUN, WAIT, Step
 from provender.engine.session import Session
 from provender.stages import download, examples, prepare, register, shards, splits
@@ -182,6 +183,10 @@ def missing_run(session: Session, record: StageRecord | None) -> dict[str, Any] 
         if found.st_size != artifact.size:
             sizes = {"old": f"{artifact.size} bytes", "new": f"{found.st_size} bytes"}
             return {"kind": "damaged", "what": str(path), **sizes}
+        token = local_token(path)
+        if artifact.token and token != artifact.token:
+            # Running the stage again reads the runs, and makes only those anew that are damaged.
+            return {"kind": "damaged", "what": str(path), "old": artifact.token, "new": token}
     return None
 
 
@@ -213,10 +218,13 @@ def _prove_inputs(session: Session, steps: Steps) -> None:
 
 
 def missing_object(session: Session, record: StageRecord | None) -> str | None:
-    """The first download that is neither on this machine nor in the store, or None."""
+    """The first download that is not, whole, on this machine or in the store, or None."""
+    from provender.builders.download import DigestMemory
+
+    digests = DigestMemory(session.work.objects_dir / ".digests")
     for each in record.result["records"] if record else ():
         local: Path = session.work.objects_dir / each["object"]
-        if local.is_file() and local.stat().st_size == each["size"]:
+        if local.is_file() and digests.digest(local).sha256 == each["sha256"]:
             continue
         if session.work.store.is_local:
             return each["object"]

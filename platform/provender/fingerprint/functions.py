@@ -343,7 +343,7 @@ def load(name: str) -> ModuleType | None:
         return import_module(name)
     except ImportError:
         return None
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         reason = f"import of {name} failed ({type(e).__name__}: {e})"
         raise Unhashable(reason) from e
 

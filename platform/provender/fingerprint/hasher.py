@@ -7,6 +7,7 @@ import secrets
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import Any
 
 from provender.fingerprint.encoding import DIGEST_SIZE, MAPPING, assemble, atom, digest
@@ -45,7 +46,7 @@ class Hasher:
         Raises:
             UnhashableError: it reaches something without content; the path to it is named.
         """
-        return hexadecimal(Walker().token(obj))
+        return hexadecimal(Walker().token(_subject(obj)))
 
     @classmethod
     def tree(cls, obj: Any, name: str = "") -> Tree:
@@ -65,8 +66,9 @@ class Hasher:
         """As `tree`, with the user's files and the distributions that were met."""
         walker = Walker(keep=True)
         name = name or describe(obj)
-        token = walker.token(obj, name)
-        return finished(walker, obj, token, name)
+        subject = _subject(obj)
+        token = walker.token(subject, name)
+        return finished(walker, subject, token, name)
 
     @classmethod
     def explain(cls, old: Any, new: Any) -> list[Change]:
@@ -80,6 +82,16 @@ class Hasher:
             old if isinstance(old, Tree) else cls.tree(old),
             new if isinstance(new, Tree) else cls.tree(new),
         )
+
+
+def _subject(obj: Any) -> Any:
+    """A function written in a class body (``T.run``) together with the class that it works on."""
+    if type(obj) is not FunctionType or "." not in obj.__qualname__:
+        return obj
+    owner: Any = obj.__globals__
+    for part in obj.__qualname__.split(".")[:-1]:
+        owner = owner.get(part) if isinstance(owner, dict) else getattr(owner, part, None)
+    return ("method of", owner, obj) if isinstance(owner, type) else obj
 
 
 def hexadecimal(token: bytes) -> str:

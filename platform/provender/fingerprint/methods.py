@@ -9,7 +9,7 @@ the caller (see `self_attributes`).
 from __future__ import annotations
 
 import functools
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from provender.errors import BuilderError
@@ -217,7 +217,17 @@ def _taken_apart(cls: type, name: str, value: Any, owner: type) -> Found:
     functions = list(_functions(value))
     if functions:
         return Found(views=tuple(MethodView(cls, fn, owner) for fn in functions))
-    return Found() if is_memo(name, value) else Found(values=(value,), label=label)
+    if is_memo(name, value):
+        return Found()
+    # A decorator may have made an object of its own of the method, which holds the function.
+    held = vars(value).values() if hasattr(value, "__dict__") and not _is_namespace(value) else ()
+    views = tuple(MethodView(cls, fn, owner) for fn in held if _takes_instance(fn))
+    return Found(views=views, values=(value,), label=label)
+
+
+def _is_namespace(value: Any) -> bool:
+    """Whether a value is a class or a module: what it holds are no methods of this class."""
+    return isinstance(value, (type, ModuleType))
 
 
 def _functions(value: Any) -> Iterator[FunctionType]:
@@ -239,18 +249,22 @@ def _functions(value: Any) -> Iterator[FunctionType]:
 
 def _wrapped(fn: FunctionType) -> list[FunctionType]:
     """Functions that a decorator's result holds and that take the instance first."""
-    held = [fn.__dict__.get("__wrapped__")]
+    held: list[Any] = [fn.__dict__.get("__wrapped__")]
     for cell in fn.__closure__ or ():
         try:
             held.append(cell.cell_contents)
         except ValueError:
             continue
-    return [
-        item
-        for item in dict.fromkeys(i for i in held if isinstance(i, FunctionType))
-        if item.__code__.co_varnames[:1] in (("self",), ("cls",), ("klass",))
-        or ("." in item.__qualname__ and "<locals>" not in item.__qualname__.rsplit(".", 2)[-2])
-    ]
+    return list(dict.fromkeys(fn for fn in held if _takes_instance(fn)))
+
+
+def _takes_instance(value: Any) -> bool:
+    """Whether a value is a function written in a class body, or one whose first name says so."""
+    if not isinstance(value, FunctionType):
+        return False
+    outer = value.__qualname__.rpartition(".")[0]
+    in_class = bool(outer) and not outer.endswith("<locals>")
+    return in_class or value.__code__.co_varnames[:1] in (("self",), ("cls",), ("klass",))
 
 
 set_maker(MethodView, method_shape)

@@ -40,6 +40,7 @@ _OWN: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.s
 _OWN_BY_CONTENT: Final = os.path.join(_OWN, "builders") + os.sep
 
 _files: dict[str, Origin] = {}
+_claims: dict[tuple[str, tuple[str, ...], tuple[str, ...]], Origin | None] = {}
 _listings: dict[str, tuple[float, tuple[str, ...]]] = {}
 
 
@@ -137,31 +138,38 @@ def _dist_infos(root: str) -> tuple[str, ...]:
 
 
 def _claim(root: str, relative: str) -> Origin | None:
-    """The distribution below ``root`` that lists the file, if any."""
+    """The distribution below ``root`` that lists the file, if any.
+
+    Several distributions may share a package (google, airflow), so files are told apart by their
+    first two folders; within those, by who lists the first file that was asked for.
+    """
+    key = (root, _dist_infos(root), tuple(relative.split("/")[:3]))
+    if key not in _claims:
+        _claims[key] = _find_claim(*key[:2], relative)
+    return _claims[key]
+
+
+def _find_claim(root: str, infos: tuple[str, ...], relative: str) -> Origin | None:
     top = relative.split("/", 1)[0]
-    namespace = "/" in relative and not os.path.exists(os.path.join(root, top, "__init__.py"))
-    key = "/".join(relative.split("/")[: 3 if namespace else 1])
-    return _claim_of(root, _dist_infos(root), key, relative if namespace else top)
-
-
-@lru_cache(maxsize=4096)
-def _claim_of(root: str, infos: tuple[str, ...], key: str, wanted: str) -> Origin | None:
-    stem = wanted.split("/", 1)[0].split(".", 1)[0]
+    stem = top.split(".", 1)[0]
     alike = stem.lower().replace("-", "_")
-    for info in sorted(infos, key=lambda n: not n.lower().startswith(alike)):
-        if _lists(os.path.join(root, info), wanted, stem):
-            return _named(os.path.join(root, info))
-    return None
+    shared = "/" in relative and not os.path.exists(os.path.join(root, top, "__init__.py"))
+    fallback: Origin | None = None
+    for info in sorted(infos, key=lambda name: not name.lower().startswith(alike)):
+        path = os.path.join(root, info)
+        record = "\n" + (
+            _read(os.path.join(path, "RECORD")) or _read(os.path.join(path, "installed-files.txt"))
+        )
+        if f"\n{relative}," in record:
+            return _named(path)
+        claims = f"\n{stem}/" in record if len(record) > 1 else _has_top(path, stem)
+        if fallback is None and claims and not shared:
+            fallback = _named(path)
+    return fallback
 
 
-def _lists(info: str, wanted: str, stem: str) -> bool:
-    record = _read(os.path.join(info, "RECORD")) or _read(os.path.join(info, "installed-files.txt"))
-    if record:
-        if "/" in wanted or "." in wanted:
-            return f"\n{wanted}," in "\n" + record
-        return f"\n{stem}/" in "\n" + record
-    top = _read(os.path.join(info, "top_level.txt"))
-    return stem in top.split() if "/" not in wanted else False
+def _has_top(info: str, stem: str) -> bool:
+    return stem in _read(os.path.join(info, "top_level.txt")).split()
 
 
 def _named(info: str) -> Origin:

@@ -18,6 +18,7 @@ from provender.builders.capture import Call, examples_of
 from provender.builders.capture import run as call_for_real
 from provender.errors import BuilderError, SplitError
 from provender.fingerprint import Tree, combine
+from provender.stages import download
 from provender.stages.site import Progress, Workplace
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def _generate(work: Workplace, args: Mapping[str, Any]) -> Iterable[tuple[Any, A
         found = examples_of(builder, manager, args["split"])
     else:
         encoded = json.loads(work.store.read(args["plan"]))[args["split"]]
+        _bring_back(work, args, encoded)
         call = decode(encoded, work.roots)
         found = call_for_real(builder, Call(about["function"], tuple(call["args"]), call["kwargs"]))
     if not isinstance(found, Iterable):
@@ -150,6 +152,22 @@ def _generate(work: Workplace, args: Mapping[str, Any]) -> Iterable[tuple[Any, A
             hint="Make it a generator: `yield key, example`.",
         )
     return found
+
+
+def _bring_back(work: Workplace, args: Mapping[str, Any], encoded: Any) -> None:
+    """Plans once more where a download or unpacked archive that the arguments name is not here.
+
+    The plan may come from another machine, or from before the scratch folder was cleared. Paths
+    follow from content, so planning on the recorded downloads puts the files where they were.
+    """
+    from provender.builders.arguments import rooted_paths
+    from provender.builders.download import DownloadManager
+
+    if all(path.exists() for path in rooted_paths(encoded, work.roots)):
+        return
+    recorded = DownloadManager.records_from_json(args["records"])
+    with work.download_manager(recorded=recorded, online=False) as manager:
+        download.plan(work, manager)
 
 
 def bounded(examples: Iterable[tuple[Any, Any]], limit: int | None) -> Iterable[tuple[Any, Any]]:
