@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
+import queue
 import random
 import socket
+import sqlite3
+import ssl
 import subprocess
 import sys
 import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +55,12 @@ def test_the_path_to_the_culprit_is_named() -> None:
         (lambda: (i for i in range(3)), "generator"),
         (lambda: open(__file__), "TextIOWrapper"),  # noqa: SIM115
         (lambda: sys._getframe(), "frame"),
+        (lambda: hashlib.sha256(b"a"), "HASH"),
+        (lambda: ssl.create_default_context(), "SSLContext"),
+        (lambda: queue.Queue(), "Queue"),
+        (lambda: sqlite3.connect(":memory:"), "Connection"),
+        (lambda: csv.writer(io.StringIO()), "writer"),
+        (lambda: zlib.compressobj(), "Compress"),
     ],
 )
 def test_things_without_content(make: Any, kind: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copyreg
 import functools
 import warnings
+import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 from provender.fingerprint import origin
@@ -18,7 +19,7 @@ from provender.fingerprint.graph import Shape, Unhashable
 if TYPE_CHECKING:
     from provender.fingerprint.graph import Walker
 
-_HEAP: Final = 1 << 9
+_visible: weakref.WeakSet[type] = weakref.WeakSet()
 _CONTENT: Final = (
     str, bytes, int, float, complex, bytearray, list, tuple, dict, set, frozenset
 )  # fmt: skip
@@ -31,11 +32,11 @@ def object_shape(obj: Any, walker: Walker) -> Shape:
         Unhashable: it refuses to tell its state.
     """
     kind = type(obj)
-    if kind in copyreg.dispatch_table or _reduces_itself(kind):
-        return _by_reduce(obj, walker)
     content = next((base for base in kind.__mro__ if base in _CONTENT), None)
-    if content is None and not _is_plain(kind):
+    if kind in copyreg.dispatch_table or _reduces_itself(kind, content or object):
         return _by_reduce(obj, walker)
+    if content is None:
+        _check_state_is_visible(obj)
     parts = Parts()
     parts.add("type", "type", kind)
     if content is not None:
@@ -80,21 +81,31 @@ def _slots(kind: type) -> list[str]:
     return found
 
 
-def _reduces_itself(kind: type) -> bool:
-    getstate = getattr(kind, "__getstate__", None)
-    return (
-        kind.__reduce_ex__ is not object.__reduce_ex__
-        or kind.__reduce__ is not object.__reduce__
-        or getstate is not getattr(object, "__getstate__", None)
-        or (hasattr(kind, "__getnewargs__") and not issubclass(kind, _CONTENT))
-    )
+_PROTOCOL: Final = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__")
 
 
-def _is_plain(kind: type) -> bool:
-    """Whether all state of the instances is in ``__dict__`` and slots: no C class among bases."""
-    return all(base is object or base.__flags__ & _HEAP for base in kind.__mro__) and (
-        kind.__basicsize__ > object.__basicsize__ or kind.__module__ != "builtins"
-    )
+def _reduces_itself(kind: type, base: type) -> bool:
+    """Whether the class says itself how it is pickled, other than its built-in base does.
+
+    What the built-in base does is no good: a set hands out its elements in the order of their
+    hashes.
+    """
+    return any(getattr(kind, name, None) is not getattr(base, name, None) for name in _PROTOCOL)
+
+
+def _check_state_is_visible(obj: Any) -> None:
+    """Refuses instances of classes made in C that keep state where Python cannot see it.
+
+    ``object.__reduce_ex__`` knows: it compares the size of the instance with the sum of its parts.
+    """
+    kind = type(obj)
+    if kind in _visible:
+        return
+    try:
+        object.__reduce_ex__(obj, 4)
+    except TypeError as e:
+        raise Unhashable(_reason(kind, e)) from e
+    _visible.add(kind)
 
 
 def _by_reduce(obj: Any, walker: Walker) -> Shape:

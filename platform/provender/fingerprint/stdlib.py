@@ -24,8 +24,7 @@ def _sequence(tag: str, items: list[Any], labels: list[str] | None = None) -> Sh
 
 def _constant(obj: Any, _: Walker) -> Shape:
     """Synchronisation and worker pools: they affect how code runs, never what it returns."""
-    kind = type(obj)
-    return _sequence("constant", [f"{kind.__module__}.{kind.__qualname__}"])
+    return _sequence("constant", [type(obj)], ["type"])
 
 
 def _environment(_obj: Any, _: Walker) -> Shape:
@@ -71,10 +70,13 @@ def _container(base: str, content: Any) -> Any:
 
 
 def _ordered(obj: Any, _: Walker) -> Shape:
+    kind = type(obj)
     items = [part for pair in obj.items() for part in pair]
-    labels = [str(n) for key in obj for n in (f"name of {key!r}"[:80], f"key {key!r}"[:80])]
-    extra = [type(obj)] if type(obj).__name__ not in ("OrderedDict", "ordered") else []
-    return _sequence("OrderedDict", [*items, *extra], [*labels, "type"])
+    labels = [text for key in obj for text in (f"name of {key!r}"[:80], f"key {key!r}"[:80])]
+    if kind.__name__ not in ("OrderedDict", "ordered"):
+        items += (kind, dict(state_of(obj)))
+        labels += ("type", "attributes")
+    return _sequence("OrderedDict", items, labels)
 
 
 def _enum_member(obj: Any, _: Walker) -> Shape:

@@ -322,6 +322,16 @@ different("class of an imported module: base class method", {"base.py": "class A
 same("sum of 1500 terms", "def f(x): return " + " + ".join(["x"] * 1500) + "\nobj = f\n")
 different("sum of 1500 terms: the last", "def f(x): return " + " + ".join(["x"] * 1500) + " + 1\nobj = f\n", "def f(x): return " + " + ".join(["x"] * 1500) + " + 2\nobj = f\n")
 
+same("subclasses of set and frozenset", "class S(set): pass\nclass F(frozenset): pass\nobj = [S('abcdef'), F('abcdef')]\n")
+different("subclass of set: an attribute", "class S(set): pass\nobj = S('abc')\nobj.k = 1\n", swap="obj.k = 1 -> obj.k = 2")
+different("subclass of set: content", "class S(set): pass\nobj = S('abc')\n", swap="'abc' -> 'abd'")
+different("subclass of OrderedDict: an attribute", "from collections import OrderedDict\nclass S(OrderedDict): pass\nobj = S(a=1)\nobj.k = 1\n", swap="obj.k = 1 -> obj.k = 2")
+different("subclass of a lock-like class: code", "import threading\nclass T(threading.Thread):\n    def run(self): return 1\nobj = T()\n", swap="return 1 -> return 2")
+different("subclass of str", "class S(str): pass\nobj = S('a')\n", swap="'a' -> 'b'")
+different("subclass of tuple", "class S(tuple): pass\nobj = S([1, 2])\n", swap="[1, 2] -> [2, 1]")
+different("sequence of numpy seeds", "import numpy as np\nobj = np.random.SeedSequence(3)\n", swap="(3) -> (4)")
+different("memory map", "import numpy as np\nm = np.memmap('m.bin', 'u1', 'w+', shape=(2,))\nm[:] = 1\nobj = m\n", swap="m[:] = 1 -> m[:] = 2")
+
 # ---- TensorFlow, Keras, TFDS: run one after another in one process ---------------------------
 LIGHT = len(CASES)
 TF = "import tensorflow as tf\n"
