@@ -57,9 +57,7 @@ def succeeded(project: Project) -> Counter[str]:
 def doctor(project: Project) -> list[Finding]:
     """Runs ``doctor --fix``."""
     with Catalog.open(project.settings.catalog) as catalog:
-        return examine(
-            project.settings, catalog, Store.open(project.settings.store), fix=True
-        )
+        return examine(project.settings, catalog, Store.open(project.settings.store), fix=True)
 
 
 _INCOMING = re.compile(r"objects/\.incoming/\w+/(last\.json|lock)")

@@ -106,11 +106,11 @@ class Builder:
 
 
 @contextlib.contextmanager
-def builders(
-    project: Project, count: int, ref: str, **options: Any
-) -> Iterator[list[Builder]]:
+def builders(project: Project, count: int, ref: str, **options: Any) -> Iterator[list[Builder]]:
     """So many processes that all build one thing; none outlives the block."""
-    made = [Builder(project, ref, project.root / f"builder-{i}.log", **options) for i in range(count)]
+    made = [
+        Builder(project, ref, project.root / f"builder-{i}.log", **options) for i in range(count)
+    ]
     try:
         yield made
     finally:

@@ -17,7 +17,7 @@ from tests.e2e.conftest import Project, not_hit, reasons
 from provender.builders.download.retry import Backoff
 from provender.errors import ChecksumMismatch, ConflictError, DownloadError
 
-PLAIN = '''
+PLAIN = """
 import tensorflow_datasets as tfds
 
 URL = "{url}"
@@ -37,7 +37,7 @@ class Far(tfds.core.GeneratorBasedBuilder):
 
     def _generate_examples(self, source):
         {generate}
-'''
+"""
 DOWNLOAD = 'return {"train": self._generate_examples(dl_manager.download(URL + "/data.txt"))}'
 LINES = """with open(source, encoding="utf-8") as file:
             for number, line in enumerate(file):
@@ -89,7 +89,8 @@ def archive(train: bytes) -> bytes:
 
 def shard(project: Project, path: str) -> bytes:
     return b"".join(
-        file.read_bytes() for file in sorted((Path(project.settings.store) / path).glob("*tfrecord*"))
+        file.read_bytes()
+        for file in sorted((Path(project.settings.store) / path).glob("*tfrecord*"))
     )
 
 

@@ -24,7 +24,7 @@ from provender.catalog import Catalog
 from provender.records import RunWriter
 from provender.settings import load_settings
 
-BUILDER = '''
+BUILDER = """
 import time
 from pathlib import Path
 
@@ -64,7 +64,7 @@ class Lines(tfds.core.GeneratorBasedBuilder):
                 if number % 64 == 0:
                     time.sleep(0.01)
                 yield number, {{"text": line.strip(), "label": number % 3}}
-'''
+"""
 SHARDS = 4
 REF = "lines.py:Lines"
 ARGS = ("build", REF, "--workers", "2", "--num-shards", str(SHARDS))

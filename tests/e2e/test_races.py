@@ -146,7 +146,9 @@ def started(builder: Builder, key: str) -> list[dict[str, Any]]:
 
 def test_builds_of_two_datasets_do_not_wait_for_each_other(gated: Project) -> None:
     text = (gated.root / "gated.py").read_text()
-    gated.write("open.py", text.replace("class Gated", "class Open").replace("GATE.exists()", "True"))
+    gated.write(
+        "open.py", text.replace("class Gated", "class Open").replace("GATE.exists()", "True")
+    )
     with builders(gated, 1, REF, workers=1) as [blocked]:
         wait_until(lambda: started(blocked, "examples/"), "the first is at work")
         assert gated.build("open.py:Open").outcome == "succeeded"

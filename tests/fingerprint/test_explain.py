@@ -59,7 +59,11 @@ def test_nothing_changed(project: Any) -> None:
     ("old", "new", "said"),
     [
         ("THRESHOLD = 1", "THRESHOLD = 2", "global helpers.THRESHOLD: 1 -> 2"),
-        ("x.strip()", "x.lower()", "function helpers.clean(): body changed"),
+        (
+            "x.strip()",
+            "x.lower()",
+            "function helpers.clean(): return x.strip() -> return x.lower()",
+        ),
         ('"lr": 0.1', '"lr": 0.2', "global job.CONFIG -> key 'lr': 0.1 -> 0.2"),
         ('"lr": 0.1, ', "", "global job.CONFIG -> key 'lr': removed (0.1)"),
         ('"k-1"', '"k-2"', "global job.CONFIG -> key 'api_key': changed"),
@@ -84,7 +88,8 @@ def test_a_helper_comes_and_another_goes(project: Any) -> None:
     assert sorted(lines(before, after)) == [
         "function helpers.clean(): removed",
         "function helpers.wash(): added",
-        "function job.transform(): body changed",
+        "function job.transform(): return (helpers.clean(x) * helpers.THRESHOLD * k, CONFIG)"
+        " -> return (helpers.wash(x) * helpers.THRESHOLD * k, CONFIG)",
     ]
 
 

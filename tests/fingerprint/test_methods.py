@@ -147,7 +147,7 @@ def test_changes_are_named(build: Any) -> None:
     ]
     after = method_tree(build("s.strip()", "s.lower()"), "_generate_examples")
     assert [str(c) for c in Hasher.explain(before, after)] == [
-        "method built.Base._strip(): body changed"
+        "method built.Base._strip(): return s.strip() -> return s.lower()"
     ]
 
 

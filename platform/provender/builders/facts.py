@@ -160,11 +160,12 @@ def facts_of(spec: BuilderSpec, memory: Path, checksums: Path) -> BuilderFacts:
 def _remembered(file: Path) -> BuilderFacts | None:
     try:
         doc = json.loads(file.read_bytes())
-    except (OSError, ValueError):
+        if any(_identity(path) != known for path, known in doc["files"].items()):
+            return None
+        return BuilderFacts.from_json(doc["facts"])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        # No memory, or not one that this code wrote: it is made anew.
         return None
-    if any(_identity(path) != known for path, known in doc["files"].items()):
-        return None
-    return BuilderFacts.from_json(doc["facts"])
 
 
 def _remember(

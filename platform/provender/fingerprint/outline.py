@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from provender.fingerprint.encoding import ATOMS, MAPPING, SEQUENCE, SET, assemble, atom, digest
 from provender.fingerprint.graph import Shape, Walker
-from provender.fingerprint.tree import Tree
+from provender.fingerprint.listing import listing
+from provender.fingerprint.tree import CODE, Tree
 
 _DEEPEST: Final = 12
 _WIDEST: Final = 256
@@ -83,7 +84,7 @@ class _Outline:
         for position in range(1, len(shape.items), 2):
             label, value = shape.label(position), shape.items[position]
             if label == "body":
-                parts.append(Tree("body", "code", bytes(value).hex()))
+                parts.append(Tree("body", CODE, bytes(value).hex(), _source(obj)))
             elif label.startswith(("global ", "class attribute ")):
                 part = self.data(value, label, 1, {id(obj)})
                 if part.kind not in ("reference", "installed"):
@@ -132,6 +133,13 @@ class _Outline:
         ]
         own = digest(name.encode()).hex() if not parts else _local(name, parts)
         return Tree(label, "installed", own, name, tuple(parts))
+
+
+def _source(obj: Any) -> str | None:
+    """The listing of a function, or of the function behind a method."""
+    function = getattr(obj, "function", obj)
+    code = getattr(function, "__code__", None)
+    return None if code is None else listing(code, function.__globals__)
 
 
 def _local(kind: str, parts: list[Tree]) -> str:

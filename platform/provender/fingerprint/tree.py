@@ -11,6 +11,9 @@ _DEFINITION: Final = re.compile(
     r"(global|function|method|class attribute|class|module|distribution|file) "
 )
 
+CODE: Final = "code"
+"""Kind of a part whose value is a listing of source lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tree:
@@ -23,7 +26,8 @@ class Tree:
         name: what the part is called, e.g. ``global helpers.THRESHOLD``.
         kind: type or role, e.g. ``int``, ``function``, ``distribution``.
         digest: hexadecimal, 40 characters.
-        value: short text of a leaf for people, without secrets, at most 200 characters.
+        value: short text of a leaf for people, without secrets, at most 200 characters; of a
+            function's body its source lines, at most 8000.
         children: the parts.
     """
 
@@ -75,7 +79,7 @@ class Change:
         start = max((i for i, name in enumerate(self.path) if _DEFINITION.match(name)), default=0)
         names = [name.removeprefix("distribution ") for name in self.path[start:]]
         if self.kind == "changed" and names[-1] == "body" and len(names) > 1:
-            return f"{' -> '.join(names[:-1])}: body changed"
+            return f"{' -> '.join(names[:-1])}: {self._lines()}"
         subject = " -> ".join(names)
         if self.kind != "changed":
             value = self.new if self.kind == "added" else self.old
@@ -83,6 +87,13 @@ class Change:
         if self.old is None or self.new is None or self.old == self.new:
             return f"{subject}: changed"
         return f"{subject}: {self.old} -> {self.new}"
+
+    def _lines(self) -> str:
+        if self.old is not None and self.new is not None:
+            return f"{self.old} -> {self.new}"
+        if self.old is not None:
+            return f"removed {self.old}"
+        return f"added {self.new}" if self.new is not None else "body changed"
 
     def to_json(self) -> dict[str, Any]:
         """JSON-ready: ``path, kind, old, new``."""
@@ -114,12 +125,19 @@ def _compare(old: Tree, new: Tree, path: tuple[str, ...]) -> list[Change]:
         if other is None:
             changes.append(Change(here, "removed", part.value, None))
         elif part.digest != other.digest:
-            inner = _compare(part, other, here)
-            changes += inner or [Change(here, "changed", part.value, other.value)]
+            changes += _compare(part, other, here) or [_changed(here, part, other)]
     for key, part in after.items():
         if key not in before:
             changes.append(Change((*path, part.name), "added", None, part.value))
     return changes
+
+
+def _changed(path: tuple[str, ...], old: Tree, new: Tree) -> Change:
+    if old.kind == new.kind == CODE:
+        from provender.fingerprint.listing import changed_lines
+
+        return Change(path, "changed", *changed_lines(old.value, new.value))
+    return Change(path, "changed", old.value, new.value)
 
 
 def _by_name(tree: Tree) -> dict[tuple[str, int], Tree]:

@@ -43,7 +43,9 @@ def tree(facts: BuilderFacts, splits: Mapping[str, list[Mapping[str, Any]]], ext
         f"split {name}": combine(f"split {name}", {each["name"]: each["sha256"] for each in files})
         for name, files in splits.items()
     }
-    info = {name: value for name, value in facts.info.items() if name not in ("moduleName", "version")}
+    info = {
+        name: value for name, value in facts.info.items() if name not in ("moduleName", "version")
+    }
     return combine(
         KEY,
         {
