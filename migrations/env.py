@@ -10,14 +10,14 @@ from alembic import context
 from sqlalchemy.engine import Connection
 
 from provender.catalog.engine import make_engine, parse_url
-from provender.catalog.tables import metadata
+from provender.catalog.tables import described
 
 
 def migrate(connection: Connection) -> None:
     """Runs what was asked for on an open connection."""
     context.configure(
         connection=connection,
-        target_metadata=metadata,
+        target_metadata=described(),
         # SQLite can alter little of a table: batch mode rebuilds it instead.
         render_as_batch=True,
         compare_type=True,

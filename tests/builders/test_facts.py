@@ -205,7 +205,7 @@ def vars_of(facts: BuilderFacts) -> dict[str, object]:
             {"version", "info", "_generate_examples"},
         ),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value)) if isinstance(value, set) else str(value),
 )
 def test_each_part_shows_in_its_own_place(
     project: Project, parts: dict[str, str], differ: set[str]

@@ -31,8 +31,8 @@ def store_root(project: Project) -> Path:
 
 def visible(project: Project) -> list[Path]:
     """The folders that a reader would take for versions."""
-    found = [*store_root(project).glob("datasets/**/" + MARKER)]
-    return [path.parent for path in found + [*store_root(project).glob("trials/**/" + MARKER)]]
+    shelves = ("datasets", "trials")
+    return [p.parent for top in shelves for p in store_root(project).glob(f"{top}/**/{MARKER}")]
 
 
 def check_nothing_partial(project: Project, whole: dict[str, str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import pytest
 from tests.builders.download.flaky_http import FlakyServer, Served, serve
 from tests.catalog import pg_server
 from tests.e2e.conftest import BUILDER, HELPER, Project
-from tests.e2e.processes import command, environment
+from tests.e2e.processes import command, kill, start
 from tests.store import fault_proxy, gcs_server
 
 from provender.catalog import Catalog
@@ -128,8 +127,6 @@ def test_the_bucket_holds_what_a_folder_would(remote: Remote, tmp_path: Path) ->
 def test_nothing_unfinished_is_left(remote: Remote) -> None:
     tops = {e.rel.split("/")[0] for e in remote.store.list("", recursive=True)}
     assert tops == {"datasets", "objects"}, "nothing under building/"
-    shards = list((remote.project.settings.scratch / "building").glob("shards/*/*"))
-    assert shards == []
     with Catalog.open(remote.project.settings.catalog) as catalog:
         settings = remote.project.settings
         settings.manual_dir.mkdir(parents=True, exist_ok=True)
@@ -207,7 +204,6 @@ def test_the_command_line_journey(remote: Remote, tmp_path: Path) -> None:
     command(project, "verify", "pairs:1.0.0")
     command(project, "pull", "pairs:1.0.0", str(tmp_path / ODD))
     assert (tmp_path / ODD / "pairs/1.0.0/dataset_info.json").is_file()
-    assert project.settings.catalog.rpartition("@")[2] or True
     assert "train line" in command(project, "head", "pairs:1.0.0", "-n", "2").stdout
 
 
@@ -228,7 +224,7 @@ def test_a_provider_that_refuses_and_cuts_now_and_then(
         host = {"STORAGE_EMULATOR_HOST": proxy.endpoint}
         doc = json.loads(command(project, *args, **host).stdout)
         assert doc["outcome"] == "succeeded"
-        assert [f for f in proxy.faults if f.kind == "status" and "copyTo" not in f.pattern and f.times] == []
+        assert sum(fault.times for fault in proxy.faults) <= 1, proxy.faults
         again = json.loads(command(project, *args, **host).stdout)
         assert again["outcome"] == "cached"
     disturbed = replace(remote, project=project)
@@ -239,8 +235,6 @@ def test_a_killed_build_in_a_bucket_shows_nothing_and_goes_on(
     gcs: Any, database: Any, upstream: FlakyServer, remote: Remote, tmp_path: Path
 ) -> None:
     """Killed at the moment when it asks for the marker to be created."""
-    from tests.e2e.processes import kill, start
-
     store = f"{gcs.bucket()}/{ODD}"
     project = settled(tmp_path, upstream.url, store, database.new_database())
     with fault_proxy.start(gcs.endpoint) as proxy:
@@ -277,8 +271,3 @@ def test_a_killed_build_in_a_bucket_shows_nothing_and_goes_on(
     assert {e.rel.split("/")[0] for e in half.store.list("", recursive=True)} == {
         "datasets", "objects",
     }  # fmt: skip
-
-
-def test_environment_of_this_machine_is_not_changed(remote: Remote) -> None:
-    assert environment(remote.project)["PROVENDER_STORE"].endswith(ODD)
-    shutil.rmtree(remote.project.settings.home / "nothing", ignore_errors=True)

@@ -218,7 +218,12 @@ def _compute(
     }
     if hasattr(cls, "check_manual"):
         walks["check_manual"] = walk_method(cls, "check_manual")
-    code = {name: _with_version(cls, name, walk.tree, loaded) for name, walk in walks.items()}
+    code = {
+        name: _with_version(
+            cls, name, walk.tree, loaded, frozenset(generators if name == plan_method else ())
+        )
+        for name, walk in walks.items()
+    }
     made = [walk_method(cls, "__init__")] if _is_own(cls, "__init__") else []
     setting = combine(
         "setting",
@@ -249,9 +254,11 @@ def _compute(
     return facts, files, distributions | {"tensorflow-datasets"}
 
 
-def _with_version(cls: type, method: str, tree: Tree, loaded: Loaded) -> Tree:
+def _with_version(
+    cls: type, method: str, tree: Tree, loaded: Loaded, exclude: frozenset[str]
+) -> Tree:
     """Adds the version number to a method's tree only if the method can read it."""
-    read = self_attributes(cls, method)
+    read = self_attributes(cls, method, exclude=exclude)
     if read is not None and not read & _VERSION_ATTRIBUTES:
         return tree
     return combine(tree.name, {"code": tree, "version": loaded.version})

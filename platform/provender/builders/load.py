@@ -9,6 +9,7 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 import tempfile
 import traceback
@@ -182,18 +183,18 @@ def _first_on_path(root: Path) -> None:
 
 def _user_modules(roots: Iterable[Path]) -> list[tuple[str, Path]]:
     """Loaded modules whose source lies below one of the folders; never installed ones."""
-    roots = list(roots)
-    installed = (Path(sys.prefix), Path(sys.base_prefix))
+    # Text, since a process holds thousands of modules and pathlib takes 20 microseconds for each.
+    below = tuple(f"{root}{os.sep}" for root in roots)
+    installed = (f"{sys.prefix}{os.sep}", f"{sys.base_prefix}{os.sep}")
     found = []
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if not file or not file.endswith(".py") or name.split(".")[0] in ("__main__", "provender"):
+        if not isinstance(file, str) or not file.endswith(".py") or not file.startswith(below):
             continue
-        path = Path(file)
-        if any(path.is_relative_to(each) for each in installed) or "site-packages" in path.parts:
+        if file.startswith(installed) or f"{os.sep}site-packages{os.sep}" in file:
             continue
-        if any(path.is_relative_to(root) for root in roots):
-            found.append((name, path))
+        if name.partition(".")[0] not in ("__main__", "provender"):
+            found.append((name, Path(file)))
     return found
 
 

@@ -61,12 +61,12 @@ def check(url: str | Path) -> list[str]:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
-    from provender.catalog.tables import metadata
+    from provender.catalog.tables import described
 
     with _connected(url) as engine:
         with read_only(engine).begin() as conn:
             context = MigrationContext.configure(conn, opts={"compare_type": True})
-            return [str(difference) for difference in compare_metadata(context, metadata)]
+            return [str(difference) for difference in compare_metadata(context, described())]
 
 
 def make_current(engine: Engine) -> None:

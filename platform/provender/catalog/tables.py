@@ -68,7 +68,6 @@ run = Table(
         "ix_run_running",
         "host",
         sqlite_where=text("outcome = 'running'"),
-        postgresql_where=text("outcome = 'running'"),
     ),
 )
 
@@ -97,7 +96,6 @@ version = Table(
         "version",
         unique=True,
         sqlite_where=text("status = 'published'"),
-        postgresql_where=text("status = 'published'"),
     ),
     Index(
         "uq_version_trial",
@@ -105,7 +103,6 @@ version = Table(
         "version",
         unique=True,
         sqlite_where=text("status = 'trial'"),
-        postgresql_where=text("status = 'trial'"),
     ),
 )
 
@@ -188,7 +185,6 @@ stage_execution = Table(
         "ix_stage_execution_running",
         "host",
         sqlite_where=text("state = 'running'"),
-        postgresql_where=text("state = 'running'"),
     ),
 )
 
@@ -283,3 +279,16 @@ download = Table(
     Column("facts", JSON, nullable=False),
     Column("fetched_at", UtcTime, nullable=False),
 )
+
+
+def described() -> MetaData:
+    """The tables with their partial indexes told to PostgreSQL's dialect too.
+
+    Naming an option of a dialect imports it, 0.1 s that only migrations have a use for.
+    """
+    for table in metadata.tables.values():
+        for index in table.indexes:
+            where = index.dialect_options["sqlite"].get("where")
+            if where is not None:
+                index.dialect_options["postgresql"]["where"] = where
+    return metadata

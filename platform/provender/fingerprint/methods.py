@@ -82,16 +82,23 @@ def walk_method(cls: type, method_name: str, exclude: frozenset[str] = frozenset
     return finished(walker, root, walker.token(root, name), name)
 
 
-def self_attributes(cls: type, method_name: str) -> frozenset[str] | None:
+def self_attributes(
+    cls: type, method_name: str, exclude: frozenset[str] = frozenset()
+) -> frozenset[str] | None:
     """The names that a method, and the methods it reaches, read on ``self``.
 
     None when ``self`` escapes (is passed on, stored, returned, indexed ...), since then anything
     may be read.
 
+    Args:
+        cls: the class.
+        method_name: the method to begin with.
+        exclude: as of `walk_method`.
+
     Raises:
         BuilderError: the class has no such method.
     """
-    todo = list(_found(cls, method_name).views)
+    todo = list(_excluding(_found(cls, method_name), exclude).views)
     seen: set[MethodView] = set()
     read: set[str] = set()
     while todo:
@@ -99,7 +106,7 @@ def self_attributes(cls: type, method_name: str) -> frozenset[str] | None:
         if view in seen or not code_origin(view.function).is_user:
             continue
         seen.add(view)
-        todo += [MethodView(cls, fn, view.owner) for fn in _wrapped(view.function)]
+        todo += [MethodView(cls, fn, view.owner, exclude) for fn in _wrapped(view.function)]
         instance = facts_of(view.function.__code__, view.function.__globals__).names.parameter
         for chain in _chains(view):
             if len(chain) == 1:

@@ -111,8 +111,7 @@ def run_part(work: Workplace, args: Mapping[str, Any], progress: Progress) -> di
     """
     from provender.records import KeyHasher, RunWriter, check_features, compile_encoder
 
-    builder = work.loaded.builder
-    features = builder.info.features
+    features = work.afresh().builder.info.features
     check_features(features)
     writer = RunWriter(
         runs_dir(work, args["fingerprint"], args["parts"]),

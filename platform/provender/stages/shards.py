@@ -7,6 +7,7 @@ is the output of one of its iterators, in the order it comes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +122,7 @@ def run_iterator(work: Workplace, args: Mapping[str, Any], progress: Progress) -
     from provender.records import check_features, compile_encoder
     from provender.records.sequence import write_records
 
-    features = work.loaded.builder.info.features
+    features = work.afresh().builder.info.features
     check_features(features)
     recorded = DownloadManager.records_from_json(args["records"])
     with work.download_manager(recorded=recorded, online=False) as manager:
@@ -183,6 +184,8 @@ def _deliver(
         for each, target in zip((path, _index(path)), files, strict=True):
             work.store.put(str(each), target)
             each.unlink()
+        with suppress(OSError):
+            path.parent.rmdir()
     return {
         "name": written.name,
         "size": written.size,

@@ -112,6 +112,15 @@ class Workplace:
         cls = type(self.loaded.builder)
         return checksums_of(cls, self.site.dataset, Path(self.site.checksums))
 
+    def afresh(self) -> Loaded:
+        """The builder as its constructor leaves it, from here on also `loaded`.
+
+        What planning or generating left on an instance must not reach the next piece of work:
+        which pieces one process does is chance.
+        """
+        self.__dict__.pop("loaded", None)
+        return self.loaded
+
     def download_manager(
         self,
         *,

@@ -91,7 +91,7 @@ def run(work: Workplace, args: Mapping[str, Any], progress: Progress) -> dict[st
     from provender.builders.download import DownloadManager
 
     recorded = DownloadManager.records_from_json(args["records"])
-    before = dict(vars(work.loaded.builder))
+    before = dict(vars(work.afresh().builder))
     with work.download_manager(recorded=recorded, online=False) as manager:
         found = download.plan(work, manager)
     for name in found:
