@@ -32,8 +32,8 @@ import tensorflow_datasets as tfds
 
 from provender.records import RunWriter
 
-# Runs of 64 KiB: each part of train is then several runs.
-RunWriter.__init__.__kwdefaults__["flush_bytes"] = 64 << 10
+# Room for one chunk of examples, not for two: each part of train is then four runs.
+RunWriter.__init__.__kwdefaults__["flush_bytes"] = 100 << 10
 
 URL = "{url}"
 REPLAYS = "{replays}"

@@ -172,11 +172,11 @@ CHANGES: dict[str, tuple[Callable[[Project], None], str, list[str]]] = {
     ),
     "a helper's body": (
         edit("helping.py", "line.strip()", "line.rstrip()"), "examples/test",
-        ["function helping.shape()", "changed"],
+        ["function helping.shape()", "line.strip()", "line.rstrip()"],
     ),
     "the generator": (
         edit("pairs.py", "number % 3}", "number % 2}"), "examples/train",
-        ["_generate_examples()", "changed"],
+        ["_generate_examples()", "number % 3", "number % 2"],
     ),
     "the features": (
         edit("pairs.py", "num_classes=3", "num_classes=4"), "examples/train",
@@ -184,7 +184,7 @@ CHANGES: dict[str, tuple[Callable[[Project], None], str, list[str]]] = {
     ),
     "the plan": (
         edit("pairs.py", '"test": ', '"dev": '), "download",
-        ["_split_generators()", "changed"],
+        ["_split_generators()", "'test': ", "'dev': "],
     ),
     "a file upstream": (upstream, "download", ["train.txt", "changed upstream", "->"]),
 }  # fmt: skip

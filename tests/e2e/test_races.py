@@ -145,6 +145,7 @@ def started(builder: Builder, key: str) -> list[dict[str, Any]]:
 
 
 def test_builds_of_two_datasets_do_not_wait_for_each_other(gated: Project) -> None:
+    """Nor do they mix, though their examples are equal, and lie in files of other sizes."""
     text = (gated.root / "gated.py").read_text()
     gated.write(
         "open.py", text.replace("class Gated", "class Open").replace("GATE.exists()", "True")

@@ -202,8 +202,9 @@ def _content(session: Session, step: Step, result: Mapping[str, Any]) -> list[Ar
         kind="examples",
         name="content",
     )
+    # Equal examples may lie in files of other sizes: how keys are grouped depends on the clock.
     files = [
-        _local(session, folder / name, size, f"{result['digest']}/{name}")
+        _local(session, folder / name, size, f"{result['digest']}/{name}/{size}")
         for name, size in result["files"].items()
     ]
     return [split, *files]

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from provender.records.runs import PartResult as PartResult
     from provender.records.runs import RunWriter as RunWriter
     from provender.records.runs import split_digest as split_digest
+    from provender.records.schema import check_features as check_features
     from provender.records.sequence import write_records as write_records
     from provender.records.shards import shard_bounds as shard_bounds
     from provender.records.shards import shard_count as shard_count
     from provender.records.shards import shard_name as shard_name
     from provender.records.tfrecord import frame as frame
     from provender.records.tfrecord import iter_records as iter_records
-    from provender.records.wire import check_features as check_features
     from provender.records.wire import compile_encoder as compile_encoder
 
 _HOME = {
@@ -44,7 +44,7 @@ _HOME = {
     "RunWriter": "runs",
     "ShardFile": "merge",
     "ShardReader": "offsets",
-    "check_features": "wire",
+    "check_features": "schema",
     "compile_encoder": "wire",
     "frame": "tfrecord",
     "iter_records": "tfrecord",

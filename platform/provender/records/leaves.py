@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from provender.records import protobuf
+from provender.records.schema import serializer
 
 Leaf = Callable[[Any], bytes]
 
@@ -226,9 +227,12 @@ def converted_leaf(key: bytes, feature: Any, info: Any) -> Leaf:
         info: its serialized ``TensorInfo`` (no sequence dimension).
     """
     dtype = np.dtype(info.np_dtype)
+    prefixes = TextPrefixes(key) if dtype.kind == "O" and info.shape == () else None
 
     def encode(value: Any) -> bytes:
         item = feature.encode_example(value)
+        if prefixes is not None and item.__class__ is bytes:
+            return prefixes[len(item)] + item
         if item is None and info.optional:
             return b""
         array = np.asanyarray(item, dtype=dtype)
@@ -252,12 +256,10 @@ def grouped_leaf(name: str, feature: Any) -> Leaf:
         name: the flattened feature name.
         feature: the connector.
     """
-    from tensorflow_datasets.core import example_serializer
-
-    serializer = example_serializer.ExampleSerializer({name: feature.get_serialized_info()})
+    layout = serializer({name: feature.get_serialized_info()})
 
     def encode(value: Any) -> bytes:
-        stored = serializer.get_tf_example({name: feature.encode_example(value)}).features.feature
+        stored = layout.get_tf_example({name: feature.encode_example(value)}).features.feature
         return protobuf.entries({key: stored[key].SerializeToString() for key in stored})
 
     return encode

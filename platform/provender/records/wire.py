@@ -8,39 +8,20 @@ know exactly goes through TFDS's own code, so what is accepted, converted or ref
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from provender.errors import BuilderError, ExampleError, ProvenderError
+from provender.errors import ExampleError, ProvenderError
 from provender.records import leaves, protobuf
+from provender.records.images import without_tensorflow
+from provender.records.schema import check_features, connectors, same_dtype, serializer
 
 Encoder = Callable[[Any], bytes]
 
 _SHOWN = 200
-
-
-def check_features(features: Any) -> None:
-    """Refuses a schema that tf.Example cannot hold, before any work is done.
-
-    Args:
-        features: a ``tfds.features.FeaturesDict`` (or another top-level feature).
-
-    Raises:
-        BuilderError: naming the first feature that cannot be stored, e.g. a bfloat16 tensor, a
-            ClassLabel without classes, or a tensor with two unknown dimensions and no encoding.
-    """
-    _try_serialize(features)
-    for path, feature in _leaf_features(features, ()):
-        try:
-            if type(feature) is _tfds().ClassLabel:
-                feature.encode_example(0)
-            elif type(feature) is _tfds().Tensor:
-                feature.encode_example(_zeros(_given_info(feature)))
-        except Exception as error:
-            raise _refused("/".join(path), feature, error) from error
 
 
 def compile_encoder(features: Any) -> Encoder:
@@ -58,71 +39,13 @@ def compile_encoder(features: Any) -> Encoder:
         BuilderError: as `check_features`.
     """
     check_features(features)
+    features = without_tensorflow(features)
     slow = _SlowPath(features)
     plan = _plan(features)
     return slow if plan is None else plan.compile(slow)
 
 
-def _tfds() -> Any:
-    from tensorflow_datasets.core import features
-
-    return features
-
-
 # --- the schema, taken apart -------------------------------------------------------------------
-
-
-def _leaf_features(feature: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The connectors that hold values, with the keys that lead to them, through plain dicts."""
-    if isinstance(feature, _tfds().FeaturesDict):
-        for name, inner in feature.items():
-            yield from _leaf_features(inner, (*path, name))
-    else:
-        yield path, feature
-
-
-def _try_serialize(features: Any) -> None:
-    from tensorflow_datasets.core import example_serializer
-
-    info = features.get_serialized_info()
-    try:
-        zeros = _zeros(info)
-        example_serializer.ExampleSerializer(info).get_tf_example(zeros)
-    except Exception as error:
-        for name, feature in features.items() if hasattr(features, "items") else ():
-            part = {name: feature.get_serialized_info()}
-            try:
-                example_serializer.ExampleSerializer(part).get_tf_example(_zeros(part))
-            except Exception as inner:
-                raise _refused(name, feature, inner) from inner
-        raise _refused("", features, error) from error
-
-
-def _given_info(feature: Any) -> Any:
-    """What a Tensor feature wants to be given: it may be stored as another dtype, or as bytes."""
-    stored = feature.get_serialized_info()
-    if isinstance(stored, Mapping) or np.dtype(stored.np_dtype).kind == "O":
-        return feature.get_tensor_info()
-    return stored
-
-
-def _zeros(info: Any) -> Any:
-    """A dummy value for a (nested) serialized TensorInfo."""
-    if isinstance(info, Mapping):
-        return {name: _zeros(inner) for name, inner in info.items()}
-    shape = [1 if size is None else size for size in info.shape]
-    if np.dtype(info.np_dtype).kind == "O":
-        return np.full(shape, b"", dtype=object)
-    return np.zeros(shape, dtype=info.np_dtype)
-
-
-def _refused(name: str, feature: Any, error: BaseException) -> BuilderError:
-    return BuilderError(
-        f"Feature {name!r} cannot be stored in tf.Example: {_first_line(error)}",
-        where=f"feature {name!r}: {feature!r}"[:_SHOWN],
-        hint="change its dtype or encoding (tf.Example holds bytes, float32 and int64)",
-        facts={"feature": name, "error": str(error)},
-    )
 
 
 @dataclass(slots=True)
@@ -151,7 +74,7 @@ class _Field:
 
 def _plan(features: Any) -> _Plan | None:
     """How to encode ``features`` quickly, or None where only TFDS's own code will do."""
-    if type(features) is not _tfds().FeaturesDict:
+    if type(features) is not connectors().FeaturesDict:
         return None
     plan = _Plan()
     return plan if _add_dict(features, (), plan) and plan.is_unambiguous() else None
@@ -163,7 +86,7 @@ def _add_dict(feature: Any, path: tuple[str, ...], plan: _Plan) -> bool:
     plan.dicts.append((path, len(feature)))
     for name, inner in feature.items():
         here = (*path, name)
-        if type(inner) is not _tfds().FeaturesDict:
+        if type(inner) is not connectors().FeaturesDict:
             plan.fields.append(_make_field(here, inner))
         elif not _add_dict(inner, here, plan):
             return False
@@ -171,7 +94,7 @@ def _add_dict(feature: Any, path: tuple[str, ...], plan: _Plan) -> bool:
 
 
 def _make_field(path: tuple[str, ...], feature: Any) -> _Field:
-    tfds = _tfds()
+    tfds = connectors()
     key = "/".join(path).encode()
     info = feature.get_serialized_info()
     kind = type(feature)
@@ -188,18 +111,13 @@ def _make_field(path: tuple[str, ...], feature: Any) -> _Field:
         return _Field(path, "text", leaves.TextPrefixes(key), optional)
     if kind is tfds.ClassLabel:
         return _Field(path, "label", leaves.LabelEntries(key, feature))
-    if kind in (tfds.Tensor, tfds.Scalar) and _same_dtype(feature, info):
+    if kind in (tfds.Tensor, tfds.Scalar) and same_dtype(feature.get_tensor_info(), info):
         if info.shape == () and np.dtype(info.np_dtype).kind == "O":
             return _Field(path, "text", leaves.TextPrefixes(key), optional)
         leaf = _tensor_leaf(key, info)
         if leaf is not None:
             return _Field(path, "leaf", leaf, optional)
     return _Field(path, "own", leaves.converted_leaf(key, feature, info))
-
-
-def _same_dtype(feature: Any, stored: Any) -> bool:
-    """Whether a tensor is stored as it is given; by numpy's types, as TF's would import TF."""
-    return bool(np.dtype(feature.get_tensor_info().np_dtype) == np.dtype(stored.np_dtype))
 
 
 def _tensor_leaf(key: bytes, info: Any) -> leaves.Leaf | None:
@@ -221,7 +139,7 @@ def _scalar_leaf(key: bytes, dtype: np.dtype) -> leaves.Leaf | None:
 
 def _sequence_leaf(key: bytes, feature: Any, info: Any) -> leaves.Leaf | None:
     """A sequence of scalars; deeper ones become ragged fields, which TFDS lays out."""
-    tfds = _tfds()
+    tfds = connectors()
     inner = feature.feature
     if info.sequence_rank != 1 or len(info.shape) != 1:
         return None
@@ -234,9 +152,7 @@ def _sequence_leaf(key: bytes, feature: Any, info: Any) -> leaves.Leaf | None:
     if type(inner) is tfds.ClassLabel:
         return leaves.labels_leaf(key, inner, length)
     dtype = np.dtype(info.np_dtype)
-    plain = (
-        type(inner) in (tfds.Tensor, tfds.Scalar) and inner.get_tensor_info().dtype == info.dtype
-    )
+    plain = type(inner) in (tfds.Tensor, tfds.Scalar) and same_dtype(inner.get_tensor_info(), info)
     if plain and (dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize in (4, 8))):
         return leaves.numbers_leaf(key, dtype, length)
     return None
@@ -351,10 +267,8 @@ class _SlowPath:
     """TFDS's own encoding, laid out in our order, and the errors that name a value."""
 
     def __init__(self, features: Any) -> None:
-        from tensorflow_datasets.core import example_serializer
-
         self._features = features
-        self._serializer = example_serializer.ExampleSerializer(features.get_serialized_info())
+        self._serializer = serializer(features.get_serialized_info())
 
     def __call__(self, example: Any) -> bytes:
         try:
@@ -386,7 +300,7 @@ class _SlowPath:
             missing = sorted(set(wanted) - set(example))
             extra = sorted(map(str, set(example) - set(wanted)))
             return f"missing {missing}, not in the schema {extra}", dict(example)
-        alone = _tfds().FeaturesDict
+        alone = connectors().FeaturesDict
         for name, feature in wanted.items():
             try:
                 _SlowPath(alone({name: feature}))._run({name: example[name]})
@@ -415,10 +329,6 @@ def _short(value: Any) -> str:
         value = value[:_SHOWN]
     text = repr(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _last_line(error: BaseException) -> str:
