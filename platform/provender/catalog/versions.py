@@ -179,6 +179,32 @@ class Versions(Session):
 
         self._write(work)
 
+    def distrust(self, version_id: str, names: Iterable[str]) -> None:
+        """Forgets the identities of files that were found damaged under an unchanged identity.
+
+        The next look at such a file reads it, sees that its content is not what was recorded, and
+        has it made again.
+
+        Args:
+            version_id: the version.
+            names: file names inside its folder.
+        """
+        names = set(names)
+        shard = t.shard.c
+
+        def work(conn: Connection) -> None:
+            ours = (shard.version_id == version_id, shard.name.in_(names))
+            conn.execute(t.shard.update().where(*ours).values(token=""))
+            row = conn.execute(sa.select(_VERSION.c.info).where(_VERSION.c.id == version_id)).one()
+            files = {
+                name: {**facts, "token": ""} if name in names else facts
+                for name, facts in row.info.get("files", {}).items()
+            }
+            info = {**row.info, "files": files}
+            conn.execute(t.version.update().where(_VERSION.c.id == version_id).values(info=info))
+
+        self._write(work)
+
     def relocate(self, version_id: str, path: str, uri: str) -> None:
         """Notes that a version's folder was moved.
 

@@ -105,6 +105,9 @@ def verify(
 
     Raises:
         StoreError: the store cannot be listed.
+
+    What a deep look finds damaged is noted in the catalog, so that the next build mends it even
+    where the file's identity is what it was.
     """
     wanted = contents_of(store, version, catalog)
     there = {
@@ -120,6 +123,8 @@ def verify(
         checks.update(found)
         _compare_records(store, version, wanted, checks)
         read = reader.done
+        if rotten := [name for name, each in checks.items() if each.state == DAMAGED]:
+            catalog.distrust(version.id, rotten)
     extra = [
         FileCheck(name, EXTRA, "not part of the version") for name in there if name not in wanted
     ]
