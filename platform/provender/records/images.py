@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from provender.records import png
+from provender.records.leaves import shape_fits
 from provender.records.schema import connectors
 
 
@@ -52,7 +53,11 @@ def _encoder(feature: Any) -> Callable[[Any], Any]:
     info = feature.get_tensor_info()
 
     def encode(value: Any) -> Any:
-        if value.__class__ is np.ndarray and value.dtype == dtype and _fits(value, info.shape):
+        if (
+            value.__class__ is np.ndarray
+            and value.dtype == dtype
+            and shape_fits(value.shape, info.shape)
+        ):
             # TFDS stores a float32 image as one of its bytes, in four channels.
             pixels = value.view(np.uint8) if dtype == np.float32 else value
             if png.covers(pixels) and png.available():
@@ -60,9 +65,3 @@ def _encoder(feature: Any) -> Callable[[Any], Any]:
         return original(value)
 
     return encode
-
-
-def _fits(value: np.ndarray, pattern: tuple[int | None, ...]) -> bool:
-    return len(value.shape) == len(pattern) and all(
-        want is None or have == want for have, want in zip(value.shape, pattern, strict=True)
-    )
