@@ -45,9 +45,10 @@ def test_json_output_is_one_document_whatever_the_builder_prints(project: Projec
 
 def test_a_build_with_nothing_to_do_loads_nothing_heavy(built: Project) -> None:
     program = (
-        "import sys\nfrom provender.cli import main\n"
+        "import atexit, sys\nfrom provender.cli import main\n"
         "sys.argv = ['provender', 'build', 'tiny']\n"
-        f"try:\n    main()\nfinally:\n    print([m for m in {FORBIDDEN} if m in sys.modules], file=sys.stderr)"
+        f"atexit.register(lambda: print([m for m in {FORBIDDEN} if m in sys.modules], file=sys.stderr))\n"
+        "main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],

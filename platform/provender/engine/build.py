@@ -178,19 +178,20 @@ class _Build:
             self.s.options.to_json(),
             orchestrator,
         )
+        if any(step.kind in ("examples", "shards") and step.state != HIT for step in self.first.steps):
+            # Begun now, workers import the builder while this process downloads and plans.
+            self.pool.start()
         hits = [step.record.id for step in self.first.steps if step.state == HIT and step.record]
-        kill = True
         try:
             catalog.record_hits(self.run_id, hits)
             version = self._loop()
-            kill = False
         except BaseException as error:
             outcome = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
             doc = error.to_json() if isinstance(error, ProvenderError) else {"message": repr(error)}
             catalog.finish_run(self.run_id, outcome, {"error": doc, "ran": self.ran})
             raise
         finally:
-            self.pool.close(kill=kill)
+            self.pool.close()
         seconds = (datetime.now(UTC) - self.started).total_seconds()
         summary = {
             "stages": len(self.plan.steps),
@@ -235,7 +236,6 @@ class _Build:
     def _level(self, ready: Sequence[Step]) -> None:
         kind = ready[0].kind
         if kind == "examples":
-            self.pool.start()
             for step in ready:
                 if any(each["kind"] == "forced" for each in step.reasons):
                     folder = self.s.work.building / "examples" / str(step.fingerprint)
@@ -320,7 +320,7 @@ class _Build:
                 for future in futures:
                     future.cancel()
                 if not isinstance(_first_error(futures), ProvenderError):
-                    self.pool.close(kill=True)
+                    self.pool.close()
                 raise
 
     def _guarded(self, step: Step) -> StageRecord:

@@ -101,24 +101,14 @@ class Worker:
             facts={"exit_code": code, "log": tail},
         )
 
-    @property
-    def alive(self) -> bool:
-        """Whether the process is running."""
-        return self._process.poll() is None
-
-    def close(self, *, kill: bool = False) -> None:
-        """Ends the process: at once, or by ending its input."""
-        if kill:
-            self._process.kill()
+    def close(self) -> None:
+        """Ends the process, at once: an idle worker has nothing to put away."""
+        self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe:
                 with suppress(OSError):
                     pipe.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._process.wait()
         self._log.close()
 
 
@@ -169,15 +159,15 @@ class Pool:
                 except WorkerDied:
                     if self._closed or attempt == ATTEMPTS - 1:
                         raise
-                    worker.close(kill=True)
+                    worker.close()
                     worker = self._new()
             raise AssertionError
         finally:
             self._idle.put(worker)
 
-    def close(self, *, kill: bool = False) -> None:
+    def close(self) -> None:
         """Ends all workers; work they still had fails with `WorkerDied`."""
         self._closed = True
         for worker in self._all:
-            worker.close(kill=kill or not worker.alive)
+            worker.close()
         self._all.clear()

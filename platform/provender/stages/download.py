@@ -115,11 +115,11 @@ def changed_upstream(records: list[dict[str, Any]], known: dict[str, Any]) -> li
         One reason a URL that changed. A URL that cannot be reached counts as unchanged: what
         was fetched is still there.
     """
-    from provender.builders.download import probe
-
     ask = [r for r in records if not r["pinned"] and r["identity_token"] and r["url"] not in known]
 
     def identity(record: dict[str, Any]) -> str | None:
+        from provender.builders.download import probe
+
         try:
             found = probe(record["url"], timeout=10.0)
         except DownloadError:
