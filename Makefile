@@ -3,6 +3,11 @@
 # Byte code is written even where the environment says not to: it halves every start.
 unexport PYTHONDONTWRITEBYTECODE
 
+# uv does not read pip's settings; an index set for pip is meant for it too.
+ifdef PIP_INDEX_URL
+export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
+endif
+
 UV_VERSION := 0.13.9
 VENV := .venv
 BIN := $(VENV)/bin
