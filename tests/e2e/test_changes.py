@@ -201,3 +201,16 @@ def test_plain_build_after_another_number_of_shards_means_the_same_version(pairs
     assert second.version.id == first.version.id
     with pytest.raises(ConflictError, match="3 -> 5"):
         pairs.build(num_shards=5)
+
+
+def test_content_that_was_retracted_is_not_published_again(pairs: Project) -> None:
+    first = pairs.build()
+    session = pairs.session("pairs.py:Pairs")
+    session.catalog.retract(first.version.id, "has private lines", "ada")
+    with pytest.raises(ConflictError, match=r"ada retracted: has private lines") as caught:
+        pairs.build()
+    assert "--undo" in str(caught.value)
+    assert (pairs.root / "store" / first.version.path / "dataset_info.json").is_file()
+    session.catalog.reinstate(first.version.id)
+    session.catalog.close()
+    assert pairs.build().outcome == "cached"

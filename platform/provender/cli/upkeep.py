@@ -110,17 +110,27 @@ def retract(
         typer.Option(
             "--reason", metavar="TEXT", help="What is wrong; everyone who asks for it reads this."
         ),
-    ],
+    ] = "",
     successor: Annotated[
         str | None,
         typer.Option("--successor", metavar="REF", help="The version to use instead."),
     ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Publish a retracted version again, as it was.")
+    ] = False,
 ) -> None:
     """Take a published version back. Its record and files stay, its number becomes free."""
     from provender.cli.references import version_of
     from provender.upkeep import retract as run_retract
 
     version = version_of(call, ref)
+    if undo:
+        again = call.catalog.reinstate(version.id)
+        if call.json:
+            call.out.document(again)
+        else:
+            call.out.line(f"{again.name} is published again.")
+        return
     instead = version_of(call, successor, retracted=False) if successor else None
     found = run_retract(call.catalog, version, reason, successor=instead)
     if call.json:

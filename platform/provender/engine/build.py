@@ -178,7 +178,9 @@ class _Build:
             self.s.options.to_json(),
             orchestrator,
         )
-        if any(step.kind in ("examples", "shards") and step.state != HIT for step in self.first.steps):
+        if any(
+            step.kind in ("examples", "shards") and step.state != HIT for step in self.first.steps
+        ):
             # Begun now, workers import the builder while this process downloads and plans.
             self.pool.start()
         hits = [step.record.id for step in self.first.steps if step.state == HIT and step.record]

@@ -75,6 +75,31 @@ def find_conflict(
     )
 
 
+def retracted_content(session: Session, last: Step) -> ConflictError | None:
+    """Says whether the very content that a build would publish was taken back.
+
+    Args:
+        session: the build.
+        last: the register step.
+
+    Returns:
+        The error to raise before any work is done, or None.
+    """
+    if last.fingerprint is None or last.state == WAIT:
+        return None
+    version = session.catalog.version_by_fingerprint(last.fingerprint)
+    if version is None or version.status != "retracted":
+        return None
+    return ConflictError(
+        f"This is the content of {version.name}, which {version.retracted_by} retracted: "
+        f"{version.retract_reason}",
+        where=version.uri,
+        hint=f"`provender retract {version.name} --undo` publishes it again, if that was a mistake. "
+        "Otherwise mend the builder first.",
+        facts={"version": version.name, "reason": version.retract_reason},
+    )
+
+
 def _difference(session: Session, step: Step, old: str | None) -> list[dict[str, Any]]:
     tree = session.catalog.tree(old) if old else None
     if tree is None or step.tree is None:

@@ -19,7 +19,11 @@ from typing import Any
 from provender.builders.load import OPAQUE, SHARDS
 from provender.catalog import StageRecord, VersionRecord
 from provender.engine import proof
-from provender.engine.conflict import find_conflict, published_version
+from provender.engine.conflict import (
+    find_conflict,
+    published_version,
+    retracted_content,
+)
 from provender.engine.plan import HIT, RUN, WAIT, Plan, Step
 from provender.engine.session import Session
 from provender.fingerprint import Hasher, Tree
@@ -68,6 +72,8 @@ class _Decider:
         version = proof.prove(self.s, self.steps, finished)
         steps = tuple(self.steps.values())
         conflict = find_conflict(self.s, steps, self.published)
+        if version is None and conflict is None:
+            conflict = retracted_content(self.s, self.steps[register.KEY])
         return Plan(steps, version, conflict)
 
     # -- single steps -------------------------------------------------------------------------
