@@ -131,6 +131,8 @@ def test_one_of_many_that_fails_keeps_the_others(far: Project, server: FlakyServ
     plan = """a, b = dl_manager.download([URL + "/data.txt", URL + "/other.txt"])
         return {"train": self._generate_examples(a), "test": self._generate_examples(b)}"""
     write(far, server, plan, LINES)
+    # Refused three times first, so that the other one is there when this one fails for good.
+    server.files["/other.txt"] = Served(b"", statuses=[503, 503, 503, 404])
     with pytest.raises(DownloadError, match="404"):
         far.build(REF)
     server.files["/other.txt"] = Served(b"one\n")

@@ -123,9 +123,13 @@ def _user_import(where: str) -> Iterator[None]:
 
     The registry refuses a second class of one name, which a changed file, or another project's
     builder of that name, would be.
+
+    No byte code is written: Python takes a cached file for current if time (in whole seconds) and
+    size agree, so two edits within a second could leave the first one's code for the second.
     """
     from tensorflow_datasets.core import registered
 
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         with registered.skip_registration():
             yield
@@ -138,6 +142,8 @@ def _user_import(where: str) -> Iterator[None]:
             hint="Run the file with Python alone to see the whole traceback.",
             facts={"traceback": "".join(traceback.format_exception(error))},
         ) from error
+    finally:
+        sys.dont_write_bytecode = writes
 
 
 def _module(name: str, source: str) -> ModuleType:
