@@ -48,10 +48,19 @@ def check_nothing_partial(project: Project, whole: dict[str, str]) -> None:
 
 
 def succeeded(project: Project) -> Counter[str]:
-    """Fingerprint -> successful executions, of the stages that are memory (parts are not)."""
+    """Fingerprint -> successful executions, of the stages that are memory.
+
+    Parts are not; nor is a registration whose version the kill kept out of the catalog, which has
+    to be done again (and meets its own files).
+    """
     with Catalog.open(project.settings.catalog) as catalog:
         stages = catalog.stages(state="succeeded", limit=None)
-    return Counter(each.fingerprint for each in stages if "/part-" not in each.key)
+        versions = {each.fingerprint for each in catalog.versions()}
+    return Counter(
+        each.fingerprint
+        for each in stages
+        if "/part-" not in each.key and (each.stage != "register" or each.fingerprint in versions)
+    )
 
 
 def doctor(project: Project) -> list[Finding]:
