@@ -56,6 +56,9 @@ def catalog_version(
         for i, shard in enumerate(each)
     ]
     names = {each.name for each in shard_rows}
+    # Memory learns first where the files lie now. Killed after that, what is left under
+    # construction belongs to nothing, and is swept.
+    leftovers = _settle(session, plan, result)
     version = session.catalog.register_version(
         facts.name,
         facts.config,
@@ -78,7 +81,7 @@ def catalog_version(
         aliases=_aliases(session),
         lineage_inputs=[step.record.id for step in plan.values() if step.record],
     )
-    _settle(session, plan, result)
+    _clear(session, leftovers)
     return version
 
 
@@ -179,9 +182,10 @@ def _splits(last: Step) -> list[SplitRecord]:
     ]
 
 
-def _settle(session: Session, plan: Mapping[str, Step], result: Mapping[str, Any]) -> None:
-    """Tells memory that the shards lie in the version now, and clears where they were made."""
-    moves, leftovers = [], set()
+def _settle(session: Session, plan: Mapping[str, Step], result: Mapping[str, Any]) -> set[str]:
+    """Tells memory that the shards lie in the version now; gives the folders they were made in."""
+    moves: list[tuple[str, str, str, str]] = []
+    leftovers: set[str] = set()
     for key, step in plan.items():
         if not key.startswith(("shards/", prepare.KEY)) or step.record is None:
             continue
@@ -192,7 +196,11 @@ def _settle(session: Session, plan: Mapping[str, Step], result: Mapping[str, Any
                 if output.uri.startswith(("building/shards/", "building/prepared/")):
                     leftovers.add("/".join(output.uri.split("/")[:3]))
     session.catalog.update_artifacts(moves)
-    for folder in leftovers:
+    return leftovers
+
+
+def _clear(session: Session, folders: set[str]) -> None:
+    for folder in folders:
         session.work.store.remove_tree(folder)
 
 
@@ -252,7 +260,7 @@ def mend(session: Session, plan: Mapping[str, Step], version: VersionRecord) -> 
         "info": version.info["dataset_info"],
         "mended": sorted(done),
     }
-    _settle(session, plan, result)
+    _clear(session, _settle(session, plan, result))
     return {**result, "files": done, "fingerprint": last.fingerprint}
 
 
