@@ -52,6 +52,6 @@ def test_links_lead_somewhere(page: str) -> None:
         assert ((ROOT / page).parent / target).exists(), target
 
 
-def test_nothing_leads_out_of_the_project() -> None:
+def test_platform_is_no_package() -> None:
     """`platform` stays a plain folder: a package of that name would hide the standard library's."""
     assert not (ROOT / "platform" / "__init__.py").exists()
