@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from provender.api import build as build
     from provender.api import builder as builder
+    from provender.api import load as load
     from provender.api import plan as plan
     from provender.catalog import Catalog as Catalog
     from provender.errors import ProvenderError as ProvenderError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from provender.settings import Settings as Settings
     from provender.settings import load_settings as load_settings
     from provender.store import Store as Store
+    from provender.training.splits import even_splits as even_splits
 
 __version__ = "0.1.0"
 
@@ -37,8 +39,10 @@ _HOME = {
     "Store": "provender.store",
     "build": "provender.api",
     "builder": "provender.api",
+    "load": "provender.api",
     "load_settings": "provender.settings",
     "plan": "provender.api",
+    "even_splits": "provender.training.splits",
 }
 
 __all__ = sorted([*_HOME, "__version__"])

@@ -17,6 +17,7 @@ from provender.engine.session import Options, Session, open_catalog, open_sessio
 from provender.refs import DatasetRef
 from provender.settings import Settings, load_settings
 from provender.store import Store
+from provender.training.splits import SplitLike
 
 
 def _session(
@@ -88,6 +89,50 @@ def builder(
     catalog = open_catalog(settings)
     spec = spec_of(ref, settings, remembered_specs(catalog, ref.name)).with_(None, None, kwargs)
     return Builder(spec, settings, manual_dir)
+
+
+def load(
+    ref: str,
+    *,
+    split: SplitLike | None = None,
+    batch_size: int | None = None,
+    input_context: Any = None,
+    settings: Settings | None = None,
+    **options: Any,
+) -> Any:
+    """Reads a published version as `tf.data`, parsed in whole batches.
+
+    No builder code is needed: ``features.json`` says what is stored. Examples come in file order
+    unless a shuffle is asked for, so every host and every run sees the same data.
+
+    Args:
+        ref: a version, see `provender.refs`: ``xsum:1.1.0``, ``xsum@golden``, or ``xsum`` for the
+            newest.
+        split: an expression such as ``train[10%:20%]+test[:500]``, a part made by
+            `provender.even_splits`, or None for a dict with every split.
+        batch_size: examples a batch of this pipeline; None gives single examples.
+        input_context: a `tf.distribute.InputContext`: this pipeline gets its share of the
+            examples, each with the same number of steps.
+        settings: the project's settings; by default as provender.toml and the environment say.
+        **options: fields of `provender.training.feed.options.FeedOptions`.
+
+    Returns:
+        A `tf.data.Dataset`, or a dict of them by split name.
+
+    Raises:
+        UnknownReference: no such version, split or feature; a retracted version says who took it
+            back, when, why and what replaces it.
+        SettingsError: an option that does not exist or cannot have its value.
+    """
+    from provender.training.feed.loading import feed, for_context, options_of
+    from provender.upkeep import find_version
+
+    settings = settings or load_settings()
+    wanted = options_of(batch_size=batch_size, **options)
+    if input_context is not None:
+        wanted = for_context(wanted, input_context)
+    version = find_version(open_catalog(settings), DatasetRef.parse(ref))
+    return feed(Store.open(settings.store), version, split, wanted, ref)
 
 
 class Builder:

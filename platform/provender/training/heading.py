@@ -55,16 +55,28 @@ def head(
 
 def _shards(version: VersionRecord, split: str | None) -> list[tuple[str, int]]:
     """File name and number of examples of each shard of a split, in file order."""
-    info = version.info["dataset_info"]
-    splits = {each["name"]: each for each in info.get("splits", [])}
-    name = split or next(iter([each.name for each in version.splits] or splits), None)
-    if name not in splits:
+    files = shard_files(version)
+    name = split or next(iter([each.name for each in version.splits] or files), None)
+    if name not in files:
         raise UnknownReference(
             f"{version.name} has no split {name!r}.",
             where=version.name,
-            hint=f"It has: {', '.join(splits) or 'none'}.",
-            facts={"splits": list(splits)},
+            hint=f"It has: {', '.join(files) or 'none'}.",
+            facts={"splits": list(files)},
         )
+    return files[name]
+
+
+def shard_files(version: VersionRecord) -> dict[str, list[tuple[str, int]]]:
+    """The shards of a version, as its ``dataset_info.json`` says.
+
+    Returns:
+        Split name -> file name and number of examples of each shard, in file order.
+
+    Raises:
+        StoreError: the version is kept in a file format that cannot be read here.
+    """
+    info = version.info["dataset_info"]
     suffix = str(info.get("fileFormat") or "tfrecord")
     if suffix != "tfrecord":
         raise StoreError(
@@ -72,14 +84,16 @@ def _shards(version: VersionRecord, split: str | None) -> list[tuple[str, int]]:
             where=version.uri,
             hint="Read it with tfds.builder_from_directory.",
         )
-    lengths = [int(each) for each in splits[name].get("shardLengths", [])]
-    template = (
-        splits[name].get("filepathTemplate") or "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
-    )
-    return [
-        (_file_name(template, version.dataset, str(name), suffix, i, len(lengths)), examples)
-        for i, examples in enumerate(lengths)
-    ]
+    found = {}
+    for each in info.get("splits", []):
+        name = str(each["name"])
+        lengths = [int(length) for length in each.get("shardLengths", [])]
+        template = each.get("filepathTemplate") or "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"
+        found[name] = [
+            (_file_name(template, version.dataset, name, suffix, i, len(lengths)), examples)
+            for i, examples in enumerate(lengths)
+        ]
+    return found
 
 
 def _file_name(template: str, dataset: str, split: str, suffix: str, i: int, k: int) -> str:

@@ -1,0 +1,115 @@
+"""A version, as the pipelines that training reads."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from provender.errors import SettingsError, StoreError
+from provender.training.feed.options import FeedOptions
+from provender.training.feed.plan import Piece, for_host, pieces_of
+from provender.training.heading import shard_files
+from provender.training.splits import SplitLike, resolve_split
+
+if TYPE_CHECKING:
+    from provender.catalog import VersionRecord
+    from provender.store import Store
+
+
+def feed(
+    store: Store,
+    version: VersionRecord,
+    split: SplitLike | None,
+    options: FeedOptions,
+    where: str = "",
+) -> Any:
+    """The `tf.data.Dataset` of a split, or one for each split.
+
+    Args:
+        store: where the version lies.
+        version: the version.
+        split: a split expression, a part of one, or None for a dict of all splits.
+        options: how.
+        where: named in errors: what the user asked for.
+
+    Returns:
+        A dataset, or a dict of datasets by split name.
+
+    Raises:
+        UnknownReference: an unknown split or column; the message says what there is.
+        SplitError: a split expression that cannot be read or leaves the split.
+        BuilderError: ``as_supervised`` without supervised keys.
+        StoreError: files of a format that cannot be read here, or a route that does not fit.
+    """
+    from provender.training.feed.parsing import parser
+    from provender.training.feed.pipeline import pipeline, supervised_structure
+    from provender.training.feed.routes import router
+
+    where = where or version.name
+    parse = parser(_features(store, version), options.columns, options.decoders, where)
+    supervised = None
+    if options.as_supervised:
+        supervised = supervised_structure(version.info["dataset_info"], where)
+    route = router(store, version, options.route)
+
+    def one(wanted: SplitLike) -> Any:
+        return pipeline(plan(version, wanted, options, where), route, parse, options, supervised)
+
+    if split is None:
+        return {each.name: one(each.name) for each in version.splits}
+    return one(split)
+
+
+def plan(
+    version: VersionRecord, split: SplitLike, options: FeedOptions, where: str = ""
+) -> tuple[Piece, ...]:
+    """The records that a pipeline reads, in file order."""
+    files = shard_files(version)
+    lengths = {name: [count for _, count in each] for name, each in files.items()}
+    slices = resolve_split(split, lengths, where=where or version.name)
+    return for_host(pieces_of(slices, files), options.index, options.count, options.remainder)
+
+
+def options_of(**options: Any) -> FeedOptions:
+    """The options by name.
+
+    Raises:
+        SettingsError: there is no such option, or it cannot have its value.
+    """
+    known = [each.name for each in fields(FeedOptions)]
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise SettingsError(
+                f"There is no option {name!r}.",
+                hint=(f"Did you mean {near[0]!r}? " if near else "")
+                + f"The options are {', '.join(known)}.",
+            )
+    return FeedOptions(**options)
+
+
+def for_context(options: FeedOptions, context: Any) -> FeedOptions:
+    """The options of one input pipeline of `tf.distribute`.
+
+    Args:
+        options: of all pipelines.
+        context: a `tf.distribute.InputContext`, or anything with its two attributes.
+    """
+    return replace(options, index=context.input_pipeline_id, count=context.num_input_pipelines)
+
+
+def _features(store: Store, version: VersionRecord) -> Mapping[str, Any]:
+    if version.features:
+        return version.features
+    try:
+        document: dict[str, Any] = json.loads(store.read(f"{version.path}/features.json"))
+    except FileNotFoundError as error:
+        raise StoreError(
+            f"{version.name} has no features.json.",
+            where=store.path(version.path),
+            hint=f"`provender verify {version.name}` says what is missing.",
+        ) from error
+    return document
