@@ -47,6 +47,16 @@ Workers = Annotated[
     int | None,
     typer.Option("--workers", metavar="N", help="Worker processes; by default one a CPU."),
 ]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine", metavar="local|dask", help="Where pieces run: this machine, or a Dask cluster."
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option("--address", metavar="URL", help="The Dask scheduler, tcp://host:8786."),
+]
 NumShards = Annotated[
     int | None,
     typer.Option("--num-shards", metavar="N", help="Shards per split; by default as TFDS would."),
@@ -84,6 +94,8 @@ AllowEmpty = Annotated[
 BUILD: dict[str, tuple[Any, Any]] = {
     "manual_dir": (ManualDir, None),
     "workers": (Workers, None),
+    "engine": (Engine, "local"),
+    "address": (Address, None),
     "num_shards": (NumShards, None),
     "max_examples": (MaxExamples, None),
     "trial": (Trial, False),

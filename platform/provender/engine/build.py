@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from provender.catalog import ClaimRecord, StageRecord, VersionRecord, claimed
 from provender.engine.decide import decide
@@ -31,6 +31,9 @@ from provender.engine.publishing import catalog_version, clear_aside, make_room,
 from provender.engine.session import Session
 from provender.errors import DiskFull, ProvenderError, StoreError
 from provender.stages import examples, register
+
+if TYPE_CHECKING:
+    from provender.engine.dask_pool import DaskPool
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ class _Build:
         self.first = self.plan = plan
         self.tell = tell
         self.started = started
-        self.pool = Pool(session.work, session.workers)
+        self.pool = _pool(session)
         self.ran: list[str] = []
         self.version: VersionRecord | None = None
         self._lock = threading.Lock()
@@ -289,7 +292,7 @@ class _Build:
         """The parts of a split: as an unfinished build cut it, else one for each worker."""
         if step.tree is None:
             raise AssertionError
-        parts = examples.parts_begun(self.s.work, step.tree.digest) or self.s.workers
+        parts = examples.parts_begun(self.s.work, step.tree.digest) or self.pool.workers
         found = []
         for part in range(parts):
             tree = examples.part_tree(step.tree, part, parts)
@@ -359,6 +362,14 @@ class _Build:
         steps[step.key] = replace(step, record=record)
         self.version = catalog_version(self.s, steps, record, self.run_id)
         clear_aside(self.s)
+
+
+def _pool(session: Session) -> Pool | DaskPool:
+    if session.options.address is None:
+        return Pool(session.work, session.workers)
+    from provender.engine.dask_pool import DaskPool
+
+    return DaskPool(session.work, session.options.address)
 
 
 def _first_error(futures: Sequence[Any]) -> BaseException | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from provender.builders.download import DigestMemory
 
 
+ENGINES = ("local", "dask")
+
+
 @dataclass(frozen=True)
 class Options:
     """What one `plan` or `build` was asked for.
@@ -34,6 +38,9 @@ class Options:
         manual_dir: folder of manual files.
         register_checksums: accept and record the checksums of what is downloaded.
         allow_empty: publish splits without examples.
+        offline: never touch the network.
+        engine: where pieces of work run: ``local`` worker processes, or a ``dask`` cluster.
+        address: of the Dask scheduler, ``tcp://host:8786``.
     """
 
     workers: int | None = None
@@ -45,8 +52,23 @@ class Options:
     register_checksums: bool = False
     allow_empty: bool = False
     offline: bool = False
+    engine: str = "local"
+    address: str | None = None
 
     def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            near = difflib.get_close_matches(self.engine, ENGINES, 1)
+            raise SettingsError(
+                f"There is no engine {self.engine!r}.",
+                where="--engine",
+                hint=f"Did you mean {near[0]}?" if near else f"There are: {', '.join(ENGINES)}.",
+            )
+        if (self.address is None) != (self.engine == "local"):
+            raise SettingsError(
+                "The dask engine and the address of its scheduler go together.",
+                where="--engine, --address",
+                hint="--engine dask --address tcp://host:8786",
+            )
         for name in ("workers", "num_shards", "max_examples"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -64,6 +86,8 @@ class Options:
         """The options that were given, JSON-ready, for the run's record."""
         doc = {name: getattr(self, name) for name in self.__dataclass_fields__}
         doc["force"] = list(self.force)
+        if self.engine == "local":
+            del doc["engine"]
         return {name: value for name, value in doc.items() if value not in (None, False, [])}
 
 
