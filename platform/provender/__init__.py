@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from provender import catalog as catalog
     from provender.api import build as build
     from provender.api import builder as builder
     from provender.api import load as load
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from provender.settings import Settings as Settings
     from provender.settings import load_settings as load_settings
     from provender.store import Store as Store
+    from provender.training.diary import record_position as record_position
     from provender.training.splits import even_splits as even_splits
 
 __version__ = "0.1.0"
@@ -43,12 +45,16 @@ _HOME = {
     "load_settings": "provender.settings",
     "plan": "provender.api",
     "even_splits": "provender.training.splits",
+    "record_position": "provender.training.diary",
 }
 
-__all__ = sorted([*_HOME, "__version__"])
+__all__ = sorted([*_HOME, "__version__", "catalog"])
 
 
 def __getattr__(name: str) -> Any:
+    if name == "catalog":
+        # A package, and a function: `provender.catalog()` opens the catalog for questions.
+        return import_module("provender.catalog")
     if name not in _HOME:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)

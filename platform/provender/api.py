@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from provender.engine.session import Options, Session, open_catalog, open_sessio
 from provender.refs import DatasetRef
 from provender.settings import Settings, load_settings
 from provender.store import Store
+from provender.training.diary import diary
 from provender.training.splits import SplitLike
 
 
@@ -97,6 +99,7 @@ def load(
     split: SplitLike | None = None,
     batch_size: int | None = None,
     input_context: Any = None,
+    job: str | None = None,
     settings: Settings | None = None,
     **options: Any,
 ) -> Any:
@@ -113,6 +116,9 @@ def load(
         batch_size: examples a batch of this pipeline; None gives single examples.
         input_context: a `tf.distribute.InputContext`: this pipeline gets its share of the
             examples, each with the same number of steps.
+        job: name of what reads, for the catalog ("what was this model trained on"); by default
+            the environment's PROVENDER_JOB. Recording never delays reading, and waits for a
+            catalog that is away.
         settings: the project's settings; by default as provender.toml and the environment say.
         **options: fields of `provender.training.feed.options.FeedOptions`.
 
@@ -132,7 +138,12 @@ def load(
     if input_context is not None:
         wanted = for_context(wanted, input_context)
     version = find_version(open_catalog(settings), DatasetRef.parse(ref))
-    return feed(Store.open(settings.store), version, split, wanted, ref)
+    data = feed(Store.open(settings.store), version, split, wanted, ref)
+    if job := job or os.environ.get("PROVENDER_JOB"):
+        splits = [str(split)] if split is not None else [each.name for each in version.splits]
+        facts = {"reference": ref, "pipeline": wanted.index, "pipelines": wanted.count}
+        diary(settings.home, settings.catalog).opened(version.id, job, splits, facts)
+    return data
 
 
 class Builder:
