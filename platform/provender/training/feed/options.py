@@ -60,7 +60,7 @@ class FeedOptions:
     remainder: Remainder = "drop"
     preprocess: Callable[[Any], Any] | None = None
     parallel_calls: int | None = None
-    prefetch: int | None = None
+    prefetch: int | None = 2
     deterministic: bool = True
     route: Route = "auto"
 

@@ -143,6 +143,12 @@ def _records(
 
     if not pieces:
         return tf.data.Dataset.from_tensor_slices(tf.constant([], tf.string))
+    whole = all(each.whole for each in pieces)
+    if whole and options.cycle_length == 1 and not options.shuffle_files:
+        # One reader over all files: a dataset for each file would cost every record a hand-over.
+        return tf.data.TFRecordDataset(
+            [address(each.name) for each in pieces], buffer_size=_READ_BYTES
+        )
     files = tf.data.Dataset.from_tensor_slices(
         (
             [address(each.name) for each in pieces],
@@ -152,7 +158,7 @@ def _records(
     )
     if options.shuffle_files:
         files = files.shuffle(len(pieces), seed=seed, reshuffle_each_iteration=False)
-    reader = read_whole if all(each.whole for each in pieces) else read
+    reader = read_whole if whole else read
     if options.cycle_length == 1:
         return files.flat_map(reader)
     return files.interleave(
