@@ -137,8 +137,10 @@ def load(
     wanted = options_of(batch_size=batch_size, **options)
     if input_context is not None:
         wanted = for_context(wanted, input_context)
-    version = find_version(open_catalog(settings), DatasetRef.parse(ref))
-    data = feed(Store.open(settings.store), version, split, wanted, ref)
+    catalog = open_catalog(settings)
+    version = find_version(catalog, DatasetRef.parse(ref))
+    store = Store.open(settings.store, scratch=str(settings.scratch))
+    data = feed(store, version, split, wanted, ref, catalog, settings.home)
     if job := job or os.environ.get("PROVENDER_JOB"):
         splits = [str(split)] if split is not None else [each.name for each in version.splits]
         facts = {"reference": ref, "pipeline": wanted.index, "pipelines": wanted.count}

@@ -22,9 +22,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from provender.errors import ProvenderError
+from provender.training.leasing import lease
 
 if TYPE_CHECKING:
     from provender.catalog import Catalog
+    from provender.catalog.leases import Lease
 
 _LOG = logging.getLogger("provender.training")
 _LONGEST_PAUSE = 60.0
@@ -44,6 +46,7 @@ class Diary:
         self.folder = folder
         self.catalog = catalog
         self.readings: list[tuple[str, str]] = []
+        self._leased: dict[str, Lease] = {}
         self._lock = threading.Lock()
         self._news = threading.Event()
         self._idle = threading.Event()
@@ -55,8 +58,13 @@ class Diary:
         self._over = False
 
     def opened(self, version_id: str, job: str, splits: list[str], facts: Mapping[str, Any]) -> str:
-        """Notes that a job begins to read a version, and gives the note's id."""
+        """Notes that a job begins to read a version, and gives the note's id.
+
+        The version is leased until the process ends, so that nobody removes it meanwhile.
+        """
         id = uuid.uuid4().hex
+        if version_id not in self._leased:
+            self._leased[version_id] = lease(self.catalog, version_id, f"training: {job}")
         self.readings.append((id, job))
         self._add(
             {
@@ -97,6 +105,7 @@ class Diary:
     def _after_fork(self) -> None:
         """A forked child has neither the thread nor the right to the parent's file."""
         self._pid, self._file, self._thread, self._unsent = os.getpid(), None, None, []
+        self._leased = {}
 
     def _write(self, event: Mapping[str, Any]) -> None:
         try:

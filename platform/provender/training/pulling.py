@@ -6,7 +6,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,7 +60,7 @@ def pull(
 
     Files that are there and right are not copied again, so an interrupted pull goes on. The marker
     ``dataset_info.json`` comes last: no reader takes an unfinished copy for a version. Two pulls
-    of one version to one local folder take turns.
+    of one version to one local folder take turns. With a catalog, the version is leased meanwhile.
 
     Args:
         store: where the version lies.
@@ -79,7 +79,8 @@ def pull(
     """
     target = Store.open(str(dest))
     wanted = contents_of(store, version, catalog)
-    with _turn(target, folder_of(version)):
+    reading = catalog.lease(version.id, "pull") if catalog is not None else nullcontext()
+    with reading, _turn(target, folder_of(version)):
         return _Pull(store, target, version, wanted, verify, progress).run(workers)
 
 

@@ -6,16 +6,18 @@ import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provender.errors import SettingsError, StoreError
+from provender.training.contents import contents_of
 from provender.training.feed.options import FeedOptions
 from provender.training.feed.plan import Piece, for_host, pieces_of
 from provender.training.heading import shard_files
 from provender.training.splits import SplitLike, resolve_split
 
 if TYPE_CHECKING:
-    from provender.catalog import VersionRecord
+    from provender.catalog import Catalog, VersionRecord
     from provender.store import Store
 
 
@@ -25,6 +27,8 @@ def feed(
     split: SplitLike | None,
     options: FeedOptions,
     where: str = "",
+    catalog: Catalog | None = None,
+    home: Path | None = None,
 ) -> Any:
     """The `tf.data.Dataset` of a split, or one for each split.
 
@@ -34,6 +38,8 @@ def feed(
         split: a split expression, a part of one, or None for a dict of all splits.
         options: how.
         where: named in errors: what the user asked for.
+        catalog: says what the shards are; without it the version's manifest does.
+        home: of the project, which holds the shard cache.
 
     Returns:
         A dataset, or a dict of datasets by split name.
@@ -53,7 +59,7 @@ def feed(
     supervised = None
     if options.as_supervised:
         supervised = supervised_structure(version.info["dataset_info"], where)
-    route = router(store, version, options.route)
+    route = router(store, version, contents_of(store, version, catalog), options, home)
 
     def one(wanted: SplitLike) -> Any:
         return pipeline(plan(version, wanted, options, where), route, parse, options, supervised)

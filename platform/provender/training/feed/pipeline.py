@@ -14,18 +14,18 @@ from provender.errors import BuilderError
 from provender.training.feed.options import FeedOptions
 from provender.training.feed.parsing import Parser
 from provender.training.feed.plan import Piece
+from provender.training.feed.routes import Route
 
 Dataset = Any
 _CHUNK = 128
 """Examples parsed together where single ones are wanted."""
 
-_READ_BYTES = 1 << 22
 _FOR_EVER = 1 << 62
 
 
 def pipeline(
     pieces: Sequence[Piece],
-    address: Callable[[str], str],
+    route: Route,
     parse: Parser,
     options: FeedOptions,
     supervised: Any = None,
@@ -34,7 +34,7 @@ def pipeline(
 
     Args:
         pieces: the records, in order.
-        address: file name -> what `tf.data.TFRecordDataset` opens.
+        route: the way to their files.
         parse: makes tensors of records.
         options: how.
         supervised: structure of feature names that a supervised example has, or None.
@@ -44,7 +44,7 @@ def pipeline(
     """
     import tensorflow as tf
 
-    dataset = _passes(pieces, address, options)
+    dataset = _passes(pieces, route, options)
     examples = sum(len(each) for each in pieces)
     finish = _finisher(options, supervised)
     if parse.batch is not None and options.preprocess is None:
@@ -93,9 +93,7 @@ def _calls(options: FeedOptions) -> int | None:
     return tf.data.AUTOTUNE if (os.cpu_count() or 1) > 4 else None
 
 
-def _passes(
-    pieces: Sequence[Piece], address: Callable[[str], str], options: FeedOptions
-) -> Dataset:
+def _passes(pieces: Sequence[Piece], route: Route, options: FeedOptions) -> Dataset:
     """Serialized examples of all passes.
 
     Passes are the elements of a range, each with the seed of its number. `Dataset.repeat` would
@@ -105,7 +103,7 @@ def _passes(
 
     def one(number: Any) -> Dataset:
         seed = _seed(base, number) if options.reshuffle else _seed(base, options.epoch)
-        dataset = _records(pieces, address, options, seed)
+        dataset = _records(pieces, route, options, seed)
         if options.shuffle:
             dataset = dataset.shuffle(options.shuffle, seed=seed, reshuffle_each_iteration=False)
         return dataset
@@ -113,7 +111,7 @@ def _passes(
     shuffled = bool(options.shuffle) or options.shuffle_files
     base = options.seed if options.seed is not None else random.SystemRandom().getrandbits(31)
     if not shuffled and options.repeat == 1:
-        return _records(pieces, address, options, None)
+        return _records(pieces, route, options, None)
     stop = _FOR_EVER if options.repeat is None else options.epoch + options.repeat
     return tf.data.Dataset.range(options.epoch, stop).flat_map(one)
 
@@ -127,42 +125,31 @@ def _seed(base: int, number: Any) -> Any:
     return tf.cast(base, tf.int64) * 6364136223846793005 + tf.cast(number, tf.int64) * 1442695041
 
 
-def _records(
-    pieces: Sequence[Piece], address: Callable[[str], str], options: FeedOptions, seed: Any
-) -> Dataset:
+def _records(pieces: Sequence[Piece], route: Route, options: FeedOptions, seed: Any) -> Dataset:
     """Serialized examples of one pass, in order."""
     import tensorflow as tf
 
-    def read(path: Any, start: Any, count: Any) -> Dataset:
-        records = tf.data.TFRecordDataset(path, buffer_size=_READ_BYTES)
-        return records.skip(start).take(count)
-
-    def read_whole(path: Any, start: Any, count: Any) -> Dataset:
-        del start, count
-        return tf.data.TFRecordDataset(path, buffer_size=_READ_BYTES)
-
     if not pieces:
         return tf.data.Dataset.from_tensor_slices(tf.constant([], tf.string))
-    whole = all(each.whole for each in pieces)
-    if whole and options.cycle_length == 1 and not options.shuffle_files:
+    if options.cycle_length == 1 and not options.shuffle_files:
         # One reader over all files: a dataset for each file would cost every record a hand-over.
-        return tf.data.TFRecordDataset(
-            [address(each.name) for each in pieces], buffer_size=_READ_BYTES
-        )
+        records = route.records(pieces)
+        if records is not None:
+            return records
     files = tf.data.Dataset.from_tensor_slices(
         (
-            [address(each.name) for each in pieces],
+            route.names(pieces),
             tf.constant([each.start for each in pieces], tf.int64),
             tf.constant([len(each) for each in pieces], tf.int64),
         )
     )
     if options.shuffle_files:
         files = files.shuffle(len(pieces), seed=seed, reshuffle_each_iteration=False)
-    reader = read_whole if whole else read
+    files = route.files(files)
     if options.cycle_length == 1:
-        return files.flat_map(reader)
+        return files.flat_map(route.read)
     return files.interleave(
-        reader,
+        route.read,
         cycle_length=options.cycle_length,
         block_length=options.block_length,
         num_parallel_calls=_calls(options),

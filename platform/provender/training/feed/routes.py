@@ -1,40 +1,221 @@
 """How a pipeline reaches a version's files.
 
-auto    local files as they are; remote ones through the local shard cache.
-cache   always through the local shard cache: one verified download a shard and host.
-native  the store's own address is handed to TensorFlow (``gs://`` on TPU hosts).
-stream  records are read from the store as they are needed; nothing is kept on disk.
+auto    local files as they are; remote ones through the local shard cache
+cache   through the local shard cache: one verified download a shard and host, ahead of the reader;
+        where the cache has no room, the shard is streamed and a warning says so once
+stream  records are read from the store as they are needed; nothing is kept on disk
+native  the store's own address is handed to TensorFlow (``gs://`` on TPU hosts)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from provender.errors import StoreError
+from provender.training.contents import FileFacts
+from provender.training.feed.options import FeedOptions
+from provender.training.feed.plan import Piece
+from provender.training.feed.ranges import RecordRanges
+from provender.training.shard_cache import CacheFull, HeldShard, ShardCache, ShardKey
 
 if TYPE_CHECKING:
     from provender.catalog import VersionRecord
     from provender.store import Store
 
-Address = Callable[[str], str]
+Dataset = Any
+_LOG = logging.getLogger("provender.training")
+_READ_BYTES = 1 << 22
+_CHUNK_BYTES = 4 << 20
+"""Bytes that one request of the stream route asks for, about."""
+
+_AHEAD = 2
+"""Shards, or chunks of a stream, fetched before they are needed."""
 
 
-def router(store: Store, version: VersionRecord, route: str) -> Address:
-    """What a file's name becomes.
+class Route:
+    """Files as they can be opened, by address.
+
+    Args:
+        address: file name -> what `tf.data.TFRecordDataset` opens.
+    """
+
+    def __init__(self, address: Callable[[str], str]) -> None:
+        self.address = address
+
+    def records(self, pieces: Sequence[Piece]) -> Dataset | None:
+        """All records of whole files by one reader, or None where that cannot be."""
+        import tensorflow as tf
+
+        if not all(each.whole for each in pieces):
+            return None
+        names = [self.address(each.name) for each in pieces]
+        return tf.data.TFRecordDataset(names, buffer_size=_READ_BYTES)
+
+    def files(self, dataset: Dataset) -> Dataset:
+        """What is done to (name, start, count) elements before their records are read."""
+        return dataset
+
+    def names(self, pieces: Sequence[Piece]) -> list[str]:
+        """What stands for each piece's file in a dataset."""
+        return [self.address(each.name) for each in pieces]
+
+    def read(self, name: Any, start: Any, count: Any) -> Dataset:
+        """The records of one piece."""
+        import tensorflow as tf
+
+        records = tf.data.TFRecordDataset(name, buffer_size=_READ_BYTES)
+        return records.skip(start).take(count)
+
+
+class StreamRoute(Route):
+    """Records read from the store by ranges.
+
+    Args:
+        ranges: reads them.
+        sizes: file name -> bytes and number of records.
+    """
+
+    def __init__(self, ranges: RecordRanges, sizes: Mapping[str, tuple[int, int]]) -> None:
+        super().__init__(lambda name: name)
+        self.ranges = ranges
+        mean = max(sum(size for size, _ in sizes.values()), 1) / max(
+            sum(count for _, count in sizes.values()), 1
+        )
+        self.chunk = max(1, min(int(_CHUNK_BYTES / mean), 65_536))
+
+    def records(self, pieces: Sequence[Piece]) -> Dataset | None:
+        """None: there are no files to open."""
+        del pieces
+        return None
+
+    def read(self, name: Any, start: Any, count: Any) -> Dataset:
+        """The records of one piece, each chunk a function of its number.
+
+        So an iterator goes on from a checkpoint at any chunk without reading those before it.
+        """
+        import tensorflow as tf
+
+        def chunk(number: Any) -> Any:
+            first = start + number * self.chunk
+            last = tf.minimum(first + self.chunk, start + count)
+            records = tf.numpy_function(self._chunk, [name, first, last], tf.string)
+            return tf.ensure_shape(records, [None])
+
+        chunks = tf.data.Dataset.range((count + self.chunk - 1) // self.chunk)
+        return chunks.map(chunk, num_parallel_calls=_AHEAD).prefetch(_AHEAD).unbatch()
+
+    def _chunk(self, name: bytes, start: int, stop: int) -> Any:
+        import numpy as np
+
+        return np.array(self.ranges.read(name.decode(), int(start), int(stop)), dtype=object)
+
+
+class CacheRoute(StreamRoute):
+    """Shards in the local cache, or streamed where it has no room.
+
+    Args:
+        cache: the cache of this host.
+        ranges: reads what is not in it.
+        facts: file name -> what was recorded of each shard.
+        sizes: file name -> bytes and number of records.
+        keep: shards that may be open or about to be opened at once.
+    """
+
+    def __init__(
+        self,
+        cache: ShardCache,
+        ranges: RecordRanges,
+        facts: Mapping[str, FileFacts],
+        sizes: Mapping[str, tuple[int, int]],
+        keep: int,
+    ) -> None:
+        super().__init__(ranges, sizes)
+        self.cache = cache
+        self.facts = facts
+        self._held: deque[HeldShard] = deque(maxlen=keep + 2 * _AHEAD)
+        self._lock = threading.Lock()
+        self._warned = False
+
+    def files(self, dataset: Dataset) -> Dataset:
+        """Names become the local path, or nothing where the shard is to be streamed."""
+        import tensorflow as tf
+
+        def hold(name: Any, start: Any, count: Any) -> Any:
+            path = tf.ensure_shape(tf.numpy_function(self._hold, [name], tf.string), [])
+            return tf.stack([name, path]), start, count
+
+        return dataset.map(hold, num_parallel_calls=_AHEAD).prefetch(_AHEAD)
+
+    def read(self, name: Any, start: Any, count: Any) -> Dataset:
+        """The records of one piece: from the local file, else from the store."""
+        import tensorflow as tf
+
+        path = name[1]
+        paths = tf.boolean_mask([path], [tf.strings.length(path) > 0])
+        local = tf.data.TFRecordDataset(paths, buffer_size=_READ_BYTES).skip(start).take(count)
+        streamed = count * tf.cast(tf.strings.length(path) == 0, tf.int64)
+        return local.concatenate(super().read(name[0], start, streamed))
+
+    def _hold(self, name: bytes) -> bytes:
+        shard = name.decode()
+        facts = self.facts[shard]
+        rel = f"{self.ranges.folder}/{shard}"
+        key = ShardKey(
+            self.ranges.store.path(rel), facts.size, facts.sha256, facts.crc32c, facts.token
+        )
+        try:
+            held = self.cache.hold_from(self.ranges.store, rel, key)
+        except CacheFull as error:
+            if not self._warned:
+                self._warned = True
+                _LOG.warning("%s Shards are streamed instead.", error)
+            return b""
+        with self._lock:
+            # A shard that falls out was opened long ago: what is open outlives its removal.
+            self._held.append(held)
+        return str(held.path).encode()
+
+
+def router(
+    store: Store,
+    version: VersionRecord,
+    facts: Mapping[str, FileFacts],
+    options: FeedOptions,
+    home: Path | None = None,
+) -> Route:
+    """The way to a version's files.
 
     Args:
         store: where the version lies.
         version: the version.
-        route: see the module.
-
-    Returns:
-        File name in the version's folder -> address for `tf.data.TFRecordDataset`.
+        facts: what was recorded of its files.
+        options: of the pipeline; ``route`` says which way.
+        home: of the project, which holds the shard cache.
 
     Raises:
-        StoreError: the route does not fit the store.
+        StoreError: ``native`` for a store that TensorFlow cannot open.
     """
     folder = store.path(version.path)
+    route = options.route
+    if route == "native" and not store.is_local and not folder.startswith("gs://"):
+        raise StoreError(
+            "TensorFlow opens local files and gs:// only.",
+            where=folder,
+            hint="Use route='cache'.",
+        )
     if route == "native" or (route == "auto" and store.is_local):
-        return lambda name: f"{folder}/{name}"
-    raise StoreError(f"route={route!r} is not there yet.", where=folder)
+        return Route(lambda name: f"{folder}/{name}")
+    ranges = RecordRanges(store, version.path, facts)
+    sizes = {
+        name: (each.size, each.examples)
+        for name, each in facts.items()
+        if each.examples is not None
+    }
+    if route == "stream":
+        return StreamRoute(ranges, sizes)
+    return CacheRoute(ShardCache.current(home), ranges, facts, sizes, options.cycle_length)

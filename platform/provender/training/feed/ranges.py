@@ -1,0 +1,121 @@
+"""Records of a version read by number, through the offset indexes: one range of bytes a request."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from provender.errors import DamageError, StoreError
+from provender.training.contents import FileFacts, index_name
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from provender.store import Store
+
+_INDEXES = 64
+"""Indexes kept in memory; eight bytes a record each."""
+
+
+class RecordRanges:
+    """Reads consecutive records of a version's shards.
+
+    Args:
+        store: where the version lies.
+        folder: the version's path in the store.
+        facts: file name -> what was recorded of each file when it was published.
+    """
+
+    def __init__(
+        self, store: Store, folder: str, facts: Mapping[str, FileFacts] | None = None
+    ) -> None:
+        self.store = store
+        self.folder = folder
+        self.facts = facts or {}
+        self._indexes: OrderedDict[str, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def offsets(self, name: str) -> np.ndarray:
+        """The ``n + 1`` byte offsets of a shard's records, ``<u8``.
+
+        Raises:
+            StoreError: the version has no index for it.
+            DamageError: the index is not one, or the shard was replaced since it was published.
+        """
+        import numpy as np
+
+        from provender.records.offsets import MAGIC
+
+        with self._lock:
+            if name in self._indexes:
+                self._indexes.move_to_end(name)
+                return self._indexes[name]
+        self._refuse_replaced(name)
+        rel = f"{self.folder}/{index_name(name)}"
+        try:
+            data = self.store.read(rel)
+        except FileNotFoundError as error:
+            raise StoreError(
+                f"{name} has no offset index, so its records cannot be read by number.",
+                where=self.store.path(rel),
+                hint="Use route='cache', which reads whole shards.",
+            ) from error
+        head = len(MAGIC) + 8
+        count = int.from_bytes(data[len(MAGIC) : head], "little")
+        if not data.startswith(MAGIC) or len(data) != head + 8 * (count + 1):
+            raise DamageError(
+                f"The offset index of {name} is not whole.",
+                where=self.store.path(rel),
+                hint="`provender verify` says what else is damaged.",
+            )
+        found = np.frombuffer(data, "<u8", offset=head)
+        with self._lock:
+            self._indexes[name] = found
+            while len(self._indexes) > _INDEXES:
+                self._indexes.popitem(last=False)
+        return found
+
+    def _refuse_replaced(self, name: str) -> None:
+        known = self.facts.get(name)
+        if known is None or not known.token:
+            return
+        rel = f"{self.folder}/{name}"
+        now = self.store.stat(rel)
+        if now is None or now.token != known.token:
+            raise DamageError(
+                f"{name} is {'missing' if now is None else 'not the file that was published'}.",
+                where=self.store.path(rel),
+                hint="`provender verify` says whether its content is; it notes a good copy.",
+                facts={"published": known.token, "found": now.token if now else None},
+            )
+
+    def read(self, name: str, start: int, stop: int) -> list[bytes]:
+        """The payloads of the records ``start`` to ``stop`` of a shard, checked.
+
+        Raises:
+            DamageError: a record is damaged, or the shard ends early; it says which and where.
+            StoreError: the shard cannot be read.
+        """
+        from provender.records.tfrecord import HEADER_BYTES, check_body, parse_header
+
+        offsets = self.offsets(name)[start : stop + 1]
+        rel = f"{self.folder}/{name}"
+        begin = int(offsets[0])
+        try:
+            data = self.store.read_range(rel, begin, int(offsets[-1]) - begin)
+        except FileNotFoundError as error:
+            raise DamageError(
+                f"{name} is missing.",
+                where=self.store.path(rel),
+                hint="`provender verify` says what else is.",
+            ) from error
+        where = self.store.path(rel)
+        found = []
+        for at, offset in enumerate((offsets[:-1] - offsets[0]).tolist()):
+            spot: dict[str, Any] = {"name": where, "record": start + at, "offset": begin + offset}
+            length = parse_header(data[offset : offset + HEADER_BYTES], **spot)
+            body = data[offset + HEADER_BYTES : offset + HEADER_BYTES + length + 4]
+            found.append(check_body(body, length, **spot))
+        return found

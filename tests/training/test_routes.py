@@ -1,0 +1,210 @@
+"""Versions on a remote store, by every route, from a real GCS server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provender.errors import DamageError, StoreError
+from provender.training.contents import contents_of
+from provender.training.feed.loading import feed
+from provender.training.feed.options import FeedOptions
+
+SPLIT = "train[40:290]+test"
+
+
+@dataclass
+class Remote:
+    store: Any
+    version: Any
+    catalog: Any
+    home: Path
+    proxy: Any
+
+    def texts(self, **options: Any) -> list[str]:
+        found = feed(
+            self.store, self.version, SPLIT, FeedOptions(batch_size=32, **options), "",
+            self.catalog, self.home,
+        )  # fmt: skip
+        return [text.decode() for batch in found for text in batch["text"].numpy()]
+
+
+@pytest.fixture
+def remote(copied: Any, gcs_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The version on a bucket that is spoken to through a proxy that counts and breaks."""
+    from dataclasses import replace
+
+    from tests.store.fault_proxy import start
+
+    from provender.store import Store
+    from provender.training import pull
+
+    with start(gcs_server.endpoint) as proxy:
+        for key, value in gcs_server.env().items():
+            monkeypatch.setenv(key, value)
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", proxy.endpoint)
+        monkeypatch.delenv("PROVENDER_SHARD_CACHE", raising=False)
+        bucket = gcs_server.bucket()
+        pull(copied.store, copied.version, f"{bucket}/datasets")
+        store = Store.open(bucket, scratch=str(tmp_path / "scratch"))
+        tokens = {
+            (each.split, each.index): store.stat(f"{copied.version.path}/{each.name}").token
+            for each in copied.catalog.shards(copied.version.id)
+        }
+        copied.catalog.set_shard_tokens(copied.version.id, tokens)
+        version = replace(copied.version, uri=f"{bucket}/{copied.version.path}")
+        proxy.log.clear()
+        yield Remote(store, version, copied.catalog, tmp_path / "reader", proxy)
+
+
+@pytest.fixture
+def expected(notes: Any) -> list[str]:
+    data = feed(notes.store, notes.version, SPLIT, FeedOptions(batch_size=270))
+    return [text.decode() for batch in data for text in batch["text"].numpy()]
+
+
+def shard_reads(remote: Remote) -> list[str]:
+    return [each for each in remote.proxy.log if ".tfrecord-" in each and "alt=media" in each]
+
+
+@pytest.mark.parametrize("route", ["auto", "cache", "stream"])
+def test_each_route_gives_the_examples_in_order(
+    remote: Remote, expected: list[str], route: str
+) -> None:
+    assert remote.texts(route=route) == expected
+
+
+def test_a_second_pass_asks_the_store_for_no_shard(remote: Remote, expected: list[str]) -> None:
+    assert remote.texts() == expected
+    remote.proxy.log.clear()
+    assert remote.texts() == expected
+    assert shard_reads(remote) == []
+
+
+def test_a_shuffled_interleaved_read_through_the_cache(remote: Remote, expected: list[str]) -> None:
+    found = remote.texts(shuffle=50, shuffle_files=True, cycle_length=2, seed=5)
+    assert sorted(found) == sorted(expected)
+    assert found != expected
+
+
+@pytest.mark.parametrize("route", ["cache", "stream"])
+def test_reads_outlive_refusals_and_cut_connections(
+    remote: Remote, expected: list[str], route: str
+) -> None:
+    from tests.store.fault_proxy import Fault
+
+    remote.proxy.faults += [
+        Fault("status", r"tfrecord-", times=2, status=503),
+        Fault("cut answer", r"tfrecord-", times=2),
+        Fault("status", r"tfrecord-", times=1, status=429),
+    ]
+    assert remote.texts(route=route) == expected
+    assert not any(each.times for each in remote.proxy.faults)
+
+
+def test_a_cache_without_room_streams_and_says_so_once(
+    remote: Remote, expected: list[str], monkeypatch: Any, caplog: Any
+) -> None:
+    monkeypatch.setenv("PROVENDER_SHARD_CACHE_LIMIT", "1000")
+    assert remote.texts(route="cache") == expected
+    assert sum("streamed instead" in each.message for each in caplog.records) == 1
+
+
+@pytest.mark.parametrize("route", ["cache", "stream"])
+def test_a_shard_that_was_replaced_is_refused(remote: Remote, route: str) -> None:
+    import tensorflow as tf
+
+    names = [
+        n for n, f in contents_of(remote.store, remote.version, remote.catalog).items() if f.split
+    ]
+    other = remote.store.read(f"{remote.version.path}/{names[1]}")
+    remote.store.write(f"{remote.version.path}/{names[0]}", other)
+    with pytest.raises(tf.errors.OpError, match="DamageError"):
+        remote.texts(route=route)
+
+
+def test_a_stream_goes_on_from_a_checkpoint(
+    remote: Remote, expected: list[str], tmp_path: Path
+) -> None:
+    import tensorflow as tf
+
+    def start() -> Any:
+        options = FeedOptions(batch_size=10, route="stream")
+        return iter(feed(remote.store, remote.version, SPLIT, options, "", remote.catalog))
+
+    first = start()
+    for _ in range(11):
+        next(first)
+    saved = tf.train.Checkpoint(iterator=first).save(str(tmp_path / "at"))
+    second = start()
+    tf.train.Checkpoint(iterator=second).restore(saved)
+    rest = [text.decode() for batch in second for text in batch["text"].numpy()]
+    assert rest == expected[110:]
+
+
+def test_a_version_without_indexes_cannot_be_streamed(remote: Remote) -> None:
+    import tensorflow as tf
+
+    for entry in list(remote.store.list(f"{remote.version.path}/.provender/index")):
+        remote.store.remove(entry.rel)
+    with pytest.raises(tf.errors.OpError, match="route='cache'"):
+        remote.texts(route="stream")
+
+
+PROGRAM = """
+import json, sys
+import provender
+
+settings = provender.load_settings(store=sys.argv[1], catalog=sys.argv[2])
+data = provender.load("notes:1.0.0", split="train", batch_size=64, settings=settings)
+print(json.dumps(sum(len(batch["label"]) for batch in data)))
+"""
+
+
+@pytest.mark.slow
+def test_processes_of_a_host_fetch_each_shard_once(
+    remote: Remote, copied: Any, tmp_path: Path
+) -> None:
+    bucket = remote.version.uri.removesuffix(f"/{remote.version.path}")
+    command = [sys.executable, "-c", PROGRAM, bucket, copied.settings.catalog]
+    environment = {**os.environ, "PROVENDER_HOME": str(tmp_path / "host")}
+    processes = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(4)
+    ]
+    for each in processes:
+        out, err = each.communicate(timeout=200)
+        assert each.returncode == 0, err.decode()[-2000:]
+        assert json.loads(out) == 300
+    assert len(shard_reads(remote)) == 3  # three shards of the split
+
+
+def test_a_store_that_tensorflow_cannot_open(notes: Any) -> None:
+    from provender.store import Store
+    from provender.training import pull
+
+    pull(notes.store, notes.version, "memory://elsewhere/datasets")
+    with pytest.raises(StoreError, match="local files and gs://"):
+        feed(Store.open("memory://elsewhere"), notes.version, "test", FeedOptions(route="native"))
+
+
+def test_errors_inside_a_pipeline_name_the_shard(copied: Any, flip: Any) -> None:
+    import tensorflow as tf
+
+    from provender.training.feed.ranges import RecordRanges
+
+    name = next(
+        n for n, f in contents_of(copied.store, copied.version).items() if f.split == "train"
+    )
+    flip(copied.path(name), 60)
+    with pytest.raises(DamageError, match="record 0"):
+        RecordRanges(copied.store, copied.version.path).read(name, 0, 5)
+    with pytest.raises(tf.errors.DataLossError):
+        list(feed(copied.store, copied.version, "train", FeedOptions(batch_size=8)))
