@@ -1,0 +1,214 @@
+"""Numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from provender.data.features import FeatureType, LargeList, List, Value, decode_nested, decodes
+from provender.data.features.compound import _Array
+from provender.data.formats.base import ROWS_AT_ONCE, Formatter, keyed, single
+from provender.data.formats.python import array_values, column_values, list_offsets
+
+
+class NumpyFormatter(Formatter):
+    """Columns as arrays; rows as dicts of scalars and arrays.
+
+    Whole numbers in arrays become int64 and fractions float32, unless ``dtype`` is given; texts,
+    bytes and ragged lists are arrays of objects. (Fixed-width numpy texts would take the longest
+    text's memory for every row, and lose trailing zero bytes.)
+    """
+
+    name: ClassVar[str] = "numpy"
+
+    def convert(self, column: pa.ChunkedArray, feature: FeatureType) -> np.ndarray:
+        raw = raw_array(column, feature)
+        # Images keep their uint8: widening them would take eight times the memory.
+        return raw if decodes(feature) and not self.kwargs else self.shaped(raw)
+
+    def row(self, table: pa.Table, index: int = 0) -> dict[str, Any]:
+        """One row: its own scalars keep their type, as numpy scalars."""
+        part = table.slice(index, 1)
+        features = self.features_of(part)
+        made = {}
+        for name in self.chosen(part):
+            made[name] = self._values(part.column(name), features[name])[0]
+        if self.output_all_columns:
+            others = self._others().row(part, 0)
+            made.update({name: each for name, each in others.items() if name not in made})
+        return made
+
+    def rows(self, table: pa.Table) -> Iterator[Mapping[str, Any]]:
+        for start in range(0, table.num_rows, ROWS_AT_ONCE):
+            part = table.slice(start, ROWS_AT_ONCE)
+            features = self.features_of(part)
+            names = list(self.chosen(part))
+            columns = [self._values(part.column(name), features[name]) for name in names]
+            if self.output_all_columns:
+                rest = self._others().batch(part)
+                for name in part.column_names:
+                    if name not in names:
+                        names.append(name)
+                        columns.append(rest[name])
+            yield from keyed(names, columns)
+
+    def _values(self, column: pa.ChunkedArray, feature: FeatureType) -> list[Any]:
+        """A column's values one by one; what one is does not depend on its neighbours."""
+        raw = raw_array(column, feature)
+        if raw.ndim > 1 or raw.dtype == object:
+            return list(raw if decodes(feature) and not self.kwargs else self.shaped(raw))
+        if column.null_count and pa.types.is_integer(column.type):
+            made: list[Any] = list(column.combine_chunks().fill_null(0).to_numpy())
+            for at in np.flatnonzero(np.asarray(column.is_null())).tolist():
+                made[at] = np.float64("nan")
+            return made
+        if self.kwargs and raw.dtype.kind in "biuf":
+            return list(np.asarray(raw, **self.kwargs))
+        return list(raw)
+
+    def shaped(self, raw: np.ndarray) -> np.ndarray:
+        """Raw values with the format's types."""
+        if raw.dtype != object:
+            return self._typed(raw)
+        made = np.empty(len(raw), object)
+        made[:] = [self._nested(each) for each in raw]
+        return made
+
+    def _typed(self, raw: np.ndarray) -> np.ndarray:
+        if self.kwargs:
+            return np.asarray(raw, **self.kwargs) if raw.dtype.kind in "biuf" else raw
+        if raw.dtype.kind in "iu":
+            return raw.astype(np.int64, copy=False)
+        if raw.dtype.kind == "f":
+            return raw.astype(np.float32, copy=False)
+        return raw
+
+    def _nested(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return self.shaped(value)
+        if isinstance(value, dict):
+            return {name: self._nested(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return self.shaped(stacked([self._nested(each) for each in value]))
+        return value
+
+
+def raw_array(column: pa.ChunkedArray | pa.Array, feature: FeatureType) -> np.ndarray:
+    """A column as numpy, in its own types.
+
+    Numbers, tensors and lists of one length become one array; everything else an array of objects
+    (arrays, dicts, texts). Nulls among numbers are NaN.
+    """
+    if decodes(feature):
+        return _decoded(column, feature)
+    array = single(column)
+    if isinstance(feature, _Array):
+        return _tensors(array, feature)
+    if isinstance(feature, List | LargeList):
+        return _list_array(array, feature)
+    if isinstance(feature, Mapping) or pa.types.is_struct(array.type):
+        return _objects(_struct_rows(array, feature))
+    if isinstance(feature, Value) and pa.types.is_decimal(array.type):
+        return _objects(array.to_pylist())
+    if pa.types.is_uint64(array.type) and array.null_count:
+        return array.to_numpy(zero_copy_only=False)
+    made = array.to_numpy(zero_copy_only=False)
+    return made if isinstance(made, np.ndarray) else np.asarray(made)
+
+
+def _decoded(column: pa.ChunkedArray | pa.Array, feature: FeatureType) -> np.ndarray:
+    values = [decode_nested(feature, each) for each in column_values(column)]
+    return stacked([_image_array(each) for each in values])
+
+
+def _image_array(value: Any) -> Any:
+    """Images as arrays, however deep."""
+    if isinstance(value, list):
+        return [_image_array(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _image_array(each) for name, each in value.items()}
+    return np.asarray(value) if hasattr(value, "__array_interface__") else value
+
+
+def _tensors(array: pa.Array, feature: _Array) -> np.ndarray:
+    if array.null_count or feature.shape[0] is None:
+        return _list_array(array, None)
+    flat = array
+    for _ in feature.shape:
+        flat = flat.flatten()
+    return flat.to_numpy(zero_copy_only=False).reshape(len(array), *feature.shape)
+
+
+def _list_array(array: pa.Array, feature: FeatureType) -> np.ndarray:
+    inner = feature.feature if isinstance(feature, List | LargeList) else None
+    offsets = list_offsets(array)
+    flat = array.flatten()
+    if flat.null_count and pa.types.is_integer(flat.type):
+        # One row's nulls must not make another row's whole numbers floats.
+        return _one_by_one(flat, offsets, array)
+    values = raw_array(flat, inner) if inner is not None else raw_of_type(flat)
+    lengths = np.diff(offsets)
+    if not array.null_count and len(lengths) and (lengths == lengths[0]).all():
+        return values.reshape(len(array), int(lengths[0]), *values.shape[1:])
+    parts: list[Any] = [
+        values[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+    ]
+    for at in np.flatnonzero(np.asarray(array.is_null())).tolist():
+        parts[at] = None
+    return _objects(parts)
+
+
+def _one_by_one(flat: pa.Array, offsets: np.ndarray, array: pa.Array) -> np.ndarray:
+    parts: list[Any] = [
+        flat.slice(a, b - a).to_numpy(zero_copy_only=False)
+        for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+    ]
+    for at in np.flatnonzero(np.asarray(array.is_null())).tolist():
+        parts[at] = None
+    return stacked(parts)
+
+
+def raw_of_type(array: pa.Array) -> np.ndarray:
+    """As `raw_array`, by the Arrow type alone."""
+    from provender.data.features import feature_of
+
+    return raw_array(array, feature_of(array.type))
+
+
+def _struct_rows(array: pa.Array, feature: FeatureType) -> list[Any]:
+    names = [each.name for each in array.type]
+    features = feature if isinstance(feature, Mapping) else {}
+    columns = []
+    for name, part in zip(names, array.flatten(), strict=True):
+        inner = features.get(name)
+        columns.append(list(raw_array(part, inner) if inner is not None else raw_of_type(part)))
+    rows: list[Any] = list(keyed(names, columns)) if names else array_values(array)
+    for at in np.flatnonzero(np.asarray(array.is_null())).tolist():
+        rows[at] = None
+    return rows
+
+
+def _objects(values: list[Any]) -> np.ndarray:
+    made = np.empty(len(values), object)
+    for at, each in enumerate(values):
+        made[at] = each
+    return made
+
+
+def stacked(values: list[Any]) -> np.ndarray:
+    """Arrays of one shape and type stacked, all else as objects."""
+    first = values[0] if values else None
+    if isinstance(first, list):
+        values = [stacked(each) if isinstance(each, list) else each for each in values]
+        first = values[0]
+    if isinstance(first, np.ndarray | np.generic) and all(
+        isinstance(each, np.ndarray | np.generic)
+        and each.shape == first.shape
+        and each.dtype == first.dtype
+        for each in values
+    ):
+        return np.stack(values)
+    return _objects(values)
