@@ -23,7 +23,50 @@ from provender.errors import SettingsError
 
 FILE_NAME = "provender.toml"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_ENVIRONMENT = ("catalog", "store", "scratch", "manual_dir", "workers", "offline", "home")
+_ENVIRONMENT = (
+    "catalog",
+    "store",
+    "scratch",
+    "manual_dir",
+    "workers",
+    "offline",
+    "home",
+    "cache",
+    "cache_limit",
+)
+_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[kmgt]?)(?P<binary>i?)b?", re.IGNORECASE)
+_NO_LIMIT = ("none", "unlimited")
+CACHE_LIMIT = 50 << 30
+"""Bytes that the transform cache may hold where nothing is said."""
+
+
+@dataclass(frozen=True)
+class Checks:
+    """One ``[datasets.NAME.checks]`` table: what a version must be to be published.
+
+    A rule for one number holds for all; a table gives numbers by name, ``"*"`` the rest.
+
+    Attributes:
+        min_examples: split -> fewest examples; ``"*"`` means the whole version.
+        max_examples: split -> most examples; likewise.
+        label_balance: feature -> least ratio of the rarest class to the most common one.
+        max_drift: feature -> most drift from the version published before, 0 to 1.
+        no_empty: features that may not be missing, empty or NaN; ``"*"`` means all.
+        functions: name -> ``module:function`` or ``file.py:function`` of the project's own checks.
+    """
+
+    min_examples: Mapping[str, float] = field(default_factory=dict)
+    max_examples: Mapping[str, float] = field(default_factory=dict)
+    label_balance: Mapping[str, float] = field(default_factory=dict)
+    max_drift: Mapping[str, float] = field(default_factory=dict)
+    no_empty: tuple[str, ...] = ()
+    functions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The checks that are asked for."""
+        fixed = ("min_examples", "max_examples", "label_balance", "max_drift", "no_empty")
+        return (*(name for name in fixed if getattr(self, name)), *self.functions)
 
 
 @dataclass(frozen=True)
@@ -38,6 +81,8 @@ class DatasetEntry:
         num_shards: shards per split, or None for the TFDS policy.
         kwargs: keyword arguments of the builder's constructor.
         allow_empty: whether splits without examples may be published.
+        key: feature that tells the same example in two versions; `diff` matches by it.
+        checks: what a version must be to be published, or None.
     """
 
     builder: str
@@ -47,6 +92,8 @@ class DatasetEntry:
     num_shards: int | None = None
     allow_empty: bool = False
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    key: str | None = None
+    checks: Checks | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +107,8 @@ class Settings:
         scratch: local folder for work in progress when the store is remote.
         manual_dir: folder of manual files; a dataset's own subfolder is looked at first.
         workers: local worker processes.
+        cache: local folder of the transform cache.
+        cache_limit: bytes that it may hold, or None for no limit.
         offline: never touch the network.
         mirrors: URL prefix -> replacement prefixes, tried in order before the original.
         datasets: names defined by the project.
@@ -72,6 +121,8 @@ class Settings:
     scratch: Path
     manual_dir: Path
     workers: int
+    cache: Path
+    cache_limit: int | None = CACHE_LIMIT
     offline: bool = False
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     datasets: Mapping[str, DatasetEntry] = field(default_factory=dict)
@@ -129,11 +180,20 @@ def load_settings(
         manual_dir=_folder(*pick("manual_dir"))
         or (Path(store_url) if _is_local(store_url) else home) / "manual",
         workers=_count("workers", pick("workers")[0]),
+        cache=_cache(*pick("cache"))
+        or (Path(store_url) if _is_local(store_url) else home) / "cache",
+        cache_limit=_limit(pick("cache_limit")[0]),
         offline=_flag("offline", pick("offline")[0]),
         mirrors=_mirrors(doc.get("mirrors", {}), path),
         datasets=_datasets(doc.get("datasets", {}), base, path),
         path=path,
     )
+
+
+def surroundings() -> tuple[str | None, ...]:
+    """What the settings of this process depend on, besides the file: cheap to compare."""
+    names = ("HOME", *(f"PROVENDER_{each.upper()}" for each in _ENVIRONMENT))
+    return (os.getcwd(), *map(os.environ.get, names))  # noqa: PTH109
 
 
 def _is_local(url: str) -> bool:
@@ -154,6 +214,8 @@ _KNOWN = (
     "scratch",
     "manual_dir",
     "workers",
+    "cache",
+    "cache_limit",
     "offline",
     "mirrors",
     "datasets",
@@ -186,6 +248,13 @@ def _folder(value: Any, base: Path) -> Path | None:
     if value in (None, ""):
         return None
     return base / Path(str(value)).expanduser()
+
+
+def _cache(value: Any, base: Path) -> Path | None:
+    if value and not _is_local(str(value)):
+        message = f"cache must be a local folder, got {value!r}."
+        raise SettingsError(message, where="cache", hint="Name a folder on a disk of this machine.")
+    return _folder(value, base)
 
 
 def _place(value: Any, base: Path) -> str | None:
@@ -226,6 +295,32 @@ def _count(key: str, value: Any) -> int:
     return number
 
 
+def parse_size(text: str) -> int | None:
+    """A number of bytes: ``20GB`` (powers of 1000), ``20GiB`` (of 1024), ``5000``; None if it is none."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or (found["binary"] and not found["unit"]):
+        return None
+    step = 1024 if found["binary"] else 1000
+    power = " kmgt".index(found["unit"].lower() or " ")
+    return int(float(found["number"]) * step**power)
+
+
+def _limit(value: Any) -> int | None:
+    if value in (None, ""):
+        return CACHE_LIMIT
+    text = str(value).strip().lower()
+    if text in _NO_LIMIT:
+        return None
+    size = None if isinstance(value, bool) else parse_size(text)
+    if size is None:
+        raise SettingsError(
+            f"cache_limit must be a size, got {value!r}.",
+            where="cache_limit",
+            hint='Write "20GB", "500 MiB", a number of bytes, or "none".',
+        )
+    return size
+
+
 def _flag(key: str, value: Any) -> bool:
     if isinstance(value, bool) or value is None:
         return bool(value)
@@ -255,16 +350,79 @@ def _datasets(doc: Any, base: Path, path: Path | None) -> dict[str, DatasetEntry
             message = f"Dataset {name!r} needs a table with a `builder`."
             raise SettingsError(message, where=where, hint='builder = "package.module:Class"')
         _refuse_unknown(table, known, where)
-        found[name] = _entry(table, base)
+        found[name] = _entry(table, base, where)
     return found
 
 
-def _entry(table: dict[str, Any], base: Path) -> DatasetEntry:
+def _entry(table: dict[str, Any], base: Path, where: str) -> DatasetEntry:
     builder = table["builder"]
     file, colon, attr = builder.rpartition(":")
     if colon and file.endswith(".py"):
         builder = f"{_folder(file, base)}:{attr}"
     manual = _folder(table.get("manual_dir"), base)
+    checks = _checks(table["checks"], f"{where[:-1]}.checks]") if "checks" in table else None
     return DatasetEntry(
-        **{**table, "builder": builder, "manual_dir": str(manual) if manual else None}
+        **{
+            **table,
+            "builder": builder,
+            "manual_dir": str(manual) if manual else None,
+            "checks": checks,
+        }
     )
+
+
+_RULES = ("min_examples", "max_examples", "label_balance", "max_drift")
+_CHECKS = (*_RULES, "no_empty", "function")
+
+
+def _checks(doc: Any, where: str) -> Checks:
+    if not isinstance(doc, dict):
+        message = "The checks of a dataset are a table."
+        raise SettingsError(message, where=where, hint="[datasets.NAME.checks]")
+    _refuse_unknown(doc, _CHECKS, where)
+    rules = {name: _rule(name, doc[name], where) for name in _RULES if name in doc}
+    return Checks(
+        **rules,
+        no_empty=_no_empty(doc.get("no_empty", False), where),
+        functions=_functions(doc.get("function", ()), where),
+    )
+
+
+def _rule(name: str, value: Any, where: str) -> dict[str, float]:
+    """A number for all, or numbers by name."""
+    table = value if isinstance(value, dict) else {"*": value}
+    most = 1 if name in ("label_balance", "max_drift") else None
+    for key, number in table.items():
+        good = isinstance(number, (int, float)) and not isinstance(number, bool)
+        if not good or number < 0 or (most is not None and number > most):
+            span = "from 0 to 1" if most else "of 0 or more"
+            message = f"{name} must be a number {span}, or a table of such, got {number!r}."
+            at = f"{where}, {name}" + ("" if key == "*" else f".{key}")
+            raise SettingsError(message, where=at)
+    return dict(table)
+
+
+def _no_empty(value: Any, where: str) -> tuple[str, ...]:
+    if isinstance(value, bool):
+        return ("*",) if value else ()
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return tuple(value)
+    message = f"no_empty must be true, false or a list of features, got {value!r}."
+    raise SettingsError(message, where=f"{where}, no_empty")
+
+
+def _functions(value: Any, where: str) -> dict[str, str]:
+    """Function name -> where it is."""
+    sources = [value] if isinstance(value, str) else value
+    if not isinstance(sources, (list, tuple)) or not all(
+        isinstance(each, str) and ":" in each for each in sources
+    ):
+        message = f"function must be one or more texts like 'checks.py:my_check', got {value!r}."
+        raise SettingsError(message, where=f"{where}, function")
+    found = {each.rpartition(":")[2]: each for each in sources}
+    clash = sorted(set(found) & set(_CHECKS))
+    if len(found) != len(sources) or clash:
+        message = "Checks need names of their own; these functions share one."
+        hint = f"Rename {clash[0]}." if clash else "Rename one of them."
+        raise SettingsError(message, where=f"{where}, function", hint=hint)
+    return found
