@@ -1,0 +1,91 @@
+"""Fingerprints of datasets: of content at the start, then one link a transform.
+
+A link depends on the fingerprint of the dataset before, the transform's name, and those parameters
+that can change its output. What cannot (worker counts, descriptions, sizes of writes) is never
+given to `link`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from provender.data.features import Features
+    from provender.fingerprint import Tree
+
+
+class Print:
+    """A fingerprint that is computed when it is first asked for.
+
+    Slicing or renaming costs nothing until someone needs to know whether the result is cached.
+
+    Args:
+        make: computes it, or the digest itself.
+    """
+
+    __slots__ = ("_make", "_value")
+
+    def __init__(self, make: Callable[[], str] | str) -> None:
+        self._value = make if isinstance(make, str) else None
+        self._make = None if isinstance(make, str) else make
+
+    def get(self) -> str:
+        """The fingerprint, 40 hexadecimal characters unless the user chose another."""
+        if self._value is None:
+            assert self._make is not None
+            self._value = self._make()
+            self._make = None
+        return self._value
+
+    def then(self, name: str, /, **parameters: Any) -> Print:
+        """The fingerprint after a transform.
+
+        Args:
+            name: of the transform, with a number that is raised when its results change.
+            **parameters: what can change its output; anything that `Hasher` takes. They must not
+                change afterwards.
+        """
+        return Print(lambda: link(name, self.get(), parameters))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Print, (self.get(),))
+
+
+def link(name: str, before: str, parameters: Mapping[str, Any]) -> str:
+    """The fingerprint after one transform.
+
+    Args:
+        name: of the transform, with a number.
+        before: fingerprint of the dataset that it is applied to.
+        parameters: name -> value. A value that is a `Tree` stands for itself.
+    """
+    return grown(name, before, parameters).digest
+
+
+def grown(name: str, before: str, parameters: Mapping[str, Any]) -> Tree:
+    """As `link`, as the tree of named digests whose root is the fingerprint."""
+    from provender.fingerprint import Tree, combine
+
+    return combine(name, {"input": Tree("input", "dataset", before, before[:12]), **parameters})
+
+
+def digest_part(name: str, digest: str) -> Tree:
+    """A parameter of which only the fingerprint is known."""
+    from provender.fingerprint import Tree
+
+    return Tree(name, "fingerprint", digest)
+
+
+def content_print(table: pa.Table, features: Features) -> Print:
+    """The fingerprint of rows by what they are: values and types, not how they are cut or stored."""
+
+    def make() -> str:
+        from provender.fingerprint import Hasher
+
+        bare = table.replace_schema_metadata(None)
+        return Hasher.hash(("provender dataset 1", features.to_dict(), bare))
+
+    return Print(make)
