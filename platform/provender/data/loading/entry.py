@@ -1,0 +1,327 @@
+"""`load_dataset`, which every way in leads through."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from provender.data.loading import data_files as files_of
+from provender.data.loading.formats import FORMATS, kind_of_files, make_source
+from provender.data.loading.named import Named
+from provender.data.loading.splits import chosen_source
+from provender.data.sources.access import place_of
+from provender.data.sources.base import Source, check_columns
+from provender.data.sources.options import ReadOptions
+from provender.errors import InputError, SettingsError, UnknownReference
+
+if TYPE_CHECKING:
+    from provender.data.features import Features
+    from provender.settings import Settings
+
+_DATASET_MARK, _DICT_MARK = "state.json", "dataset_dict.json"
+_FULL_SAMPLE = 16 << 20
+
+
+def load_dataset(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    *,
+    data_files: files_of.DataFiles | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    split: Any = None,
+    streaming: bool = False,
+    features: Features | None = None,
+    columns: Sequence[str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    num_proc: int | None = None,
+    on_error: Literal["raise", "skip"] = "raise",
+    cache: bool = False,
+    read_ahead: int = 8 << 20,
+    keep_in_memory: bool | None = None,
+    settings: Settings | None = None,
+    **arguments: Any,
+) -> Any:
+    """A dataset by its name, or from files.
+
+    Args:
+        path: a published version (``xsum:1.1.0``, ``xsum@golden``, ``xsum``), a builder that can
+            be built (a name, ``package.module:Class``, ``file.py:Class``), the name of a format
+            (``json``, ``csv``, ``tsv``, ``parquet``, ``text``, ``tfrecord``, ``tar`` or
+            ``webdataset``, ``arrow``), or a file or folder, local or at a URL; also one that
+            ``save_to_disk`` wrote.
+        name: config of the builder.
+        data_files: a path, URL, glob or a list of them, or a dict of those by split name; relative
+            ones are looked for in `data_dir`, or below `path` where that is a folder.
+        data_dir: folder of the files.
+        split: an expression such as ``train``, ``train[10%:20%]+test[:500]``, or a part made by
+            `provender.even_splits`; None gives every split.
+        streaming: read while iterating, from wherever the data lies, instead of preparing it
+            first.
+        features: the columns and their types, where they are not to be found from the data.
+        columns: names of the columns wanted; the others are not read.
+        storage_options: arguments for fsspec, e.g. credentials.
+        num_proc: processes that read files into the cache.
+        on_error: ``skip`` passes damaged records and shards over and counts them.
+        cache: keep remote shards in the local shard cache.
+        read_ahead: most bytes requested before they are wanted, for each open stream.
+        keep_in_memory: hold the prepared table in memory instead of mapping its file.
+        settings: the project's settings; by default as provender.toml and the environment say.
+        **arguments: what the format can be told, e.g. ``sep=";"`` for csv.
+
+    Returns:
+        A `Dataset` or, streaming, an `IterableDataset`; without a split a `DatasetDict` or
+        `IterableDatasetDict` of them.
+
+    Raises:
+        UnknownReference: there is nothing of that name, or no such split; says what there is.
+        InputError: files are missing, or are not what their format says.
+        SettingsError: an argument that makes no sense.
+    """
+    digests = None
+    if not streaming:
+        digests = (settings or _settings()).home / "digests"
+    options = ReadOptions(
+        on_error=on_error, ahead=read_ahead, cache=cache, quick=streaming, digests=digests
+    )
+    asked = _Asked(
+        path=os.fspath(path) if isinstance(path, os.PathLike) else path,
+        name=name,
+        data_files=data_files,
+        data_dir=os.fspath(data_dir) if data_dir is not None else None,
+        features=features,
+        storage_options=dict(storage_options or {}),
+        arguments=arguments,
+        streaming=streaming,
+        options=options,
+        settings=settings,
+    )
+    saved = asked.saved_folder()
+    if saved is not None:
+        return _saved(saved, asked, split, columns, keep_in_memory)
+    found = asked.sources()
+    sources = found.sources
+    if columns is not None:
+        sources = {each: _projected(source, columns) for each, source in sources.items()}
+    way = _Way(streaming, num_proc, keep_in_memory, on_error, found)
+    if split is not None:
+        return way.one(chosen_source(sources, split, found.name), str(split))
+    return way.every(sources)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What was asked for; see `load_dataset`."""
+
+    path: str
+    name: str | None
+    data_files: files_of.DataFiles | None
+    data_dir: str | None
+    features: Features | None
+    storage_options: dict[str, Any]
+    arguments: dict[str, Any]
+    streaming: bool
+    options: ReadOptions
+    settings: Settings | None
+
+    def saved_folder(self) -> str | None:
+        """The path, where it is a folder that `save_to_disk` wrote."""
+        if self.data_files is not None or self.path in FORMATS or not _is_path(self.path):
+            return None
+        folder = self.path.rstrip("/")
+        place = place_of(folder, self.storage_options)
+        marks = (f"{folder}/{_DICT_MARK}", f"{folder}/{_DATASET_MARK}")
+        return folder if any(place.stat(mark) for mark in marks) else None
+
+    def sources(self) -> Named:
+        """The source of each split, and what to call the whole."""
+        if self.path in FORMATS and (self.data_files is not None or self.data_dir is not None):
+            return Named(self.path, self._of_format(FORMATS[self.path]))
+        if self.path in FORMATS:
+            raise InputError(
+                f"No files were named for the format {self.path}.",
+                where="data_files",
+                hint=f'load_dataset("{self.path}", data_files="...") or data_dir="...".',
+            )
+        found = None if _is_path(self.path) else self._of_reference()
+        return found or Named(self.path, self._of_path())
+
+    def _of_format(self, kind: str) -> dict[str, Source]:
+        if self.name is not None:
+            raise SettingsError(
+                f"Files have no config {self.name!r}.", where="name", hint="Leave it out."
+            )
+        if self.data_files is None:
+            assert self.data_dir is not None
+            return self._of_files(kind, files_of.in_folder(self.data_dir, self.storage_options))
+        splits = files_of.resolve(self.data_files, self.data_dir, self.storage_options)
+        return self._of_files(kind, splits)
+
+    def _of_files(self, kind: str, splits: files_of.Splits) -> dict[str, Source]:
+        return {
+            split: make_source(
+                kind,
+                files,
+                features=self.features,
+                options=self.options,
+                arguments=self.arguments,
+                sample=None if self.streaming else _FULL_SAMPLE,
+            )
+            for split, files in splits.items()
+        }
+
+    def _of_path(self) -> Mapping[str, Source]:
+        place = place_of(self.path, self.storage_options)
+        if self.data_files is None and place.is_folder(self.path):
+            folder = self.path if self.data_dir is None else f"{self.path}/{self.data_dir}"
+            version = _version_folder(folder, self)
+            if version is not None:
+                return version
+            splits = files_of.in_folder(folder, self.storage_options)
+        elif self.data_files is not None:
+            folder = self.path if self.data_dir is None else f"{self.path}/{self.data_dir}"
+            splits = files_of.resolve(self.data_files, folder, self.storage_options)
+        elif place.stat(self.path) is None and not any(char in self.path for char in "*?[{"):
+            raise files_of.no_folder(self.path)
+        else:
+            splits = files_of.resolve(self.path, None, self.storage_options)
+        kind = kind_of_files(files_of.all_files(splits), self.path)
+        return self._of_files(kind, splits)
+
+    def _of_reference(self) -> Named | None:
+        from provender.data.loading.references import find, parsed
+
+        ref = parsed(self.path, self.name)
+        if ref is None:
+            return None
+        try:
+            found = find(ref, self.settings or _settings(), self.options, streaming=self.streaming)
+        except UnknownReference:
+            if Path(self.path).exists():  # a folder in the working directory
+                return None
+            raise
+        given = {
+            "data_files": self.data_files,
+            "data_dir": self.data_dir,
+            **self.arguments,
+        }
+        wrong = [each for each, value in given.items() if value is not None]
+        if wrong:
+            raise SettingsError(
+                f"A named dataset is not loaded with an argument {wrong[0]!r}.",
+                where="load_dataset",
+                hint="Leave it out, or name a format to load files.",
+            )
+        if self.features is not None:
+            from provender.data.sources.cast import CastSource
+
+            features = self.features
+            cast = {k: CastSource(v, features) for k, v in found.sources.items()}
+            return replace(found, sources=cast)
+        return found
+
+
+def _version_folder(folder: str, asked: _Asked) -> Mapping[str, Source] | None:
+    """The splits of a folder that TFDS wrote: shards beside features.json."""
+    from provender.data.loading.tfds_folder import sources_of
+
+    return sources_of(folder, asked.storage_options, asked.features, asked.options)
+
+
+def _is_path(path: str) -> bool:
+    """Whether a text can only be a path or URL."""
+    if "://" in path or "::" in path:
+        return True
+    if path.rpartition(":")[0].endswith(".py"):
+        return False
+    return path.startswith(("/", ".", "~")) or any(char in path for char in "*?[{")
+
+
+def _settings() -> Settings:
+    from provender.settings import load_settings
+
+    return load_settings()
+
+
+def _projected(source: Source, columns: Sequence[str]) -> Source:
+    features = source.features
+    if features is not None:
+        check_columns(columns, list(features))
+    return source.columns(columns)
+
+
+def _saved(
+    folder: str, asked: _Asked, split: Any, columns: Sequence[str] | None, in_memory: bool | None
+) -> Any:
+    """What `save_to_disk` wrote."""
+    from provender.data.dataset import load_from_disk
+
+    if asked.arguments:
+        raise SettingsError(
+            f"A saved dataset is not loaded with an argument {next(iter(asked.arguments))!r}.",
+            where="load_dataset",
+        )
+    options = asked.storage_options
+    found = load_from_disk(folder, keep_in_memory=in_memory, storage_options=options or None)
+    splits = dict(found) if isinstance(found, dict) else {files_of.DEFAULT_SPLIT: found}
+
+    from provender.data.sources.tables import DatasetSource
+
+    sources: dict[str, Source] = {each: DatasetSource(ds) for each, ds in splits.items()}
+    if columns is not None:
+        sources = {each: _projected(source, columns) for each, source in sources.items()}
+    if asked.features is not None:
+        from provender.data.sources.cast import CastSource
+
+        sources = {each: CastSource(source, asked.features) for each, source in sources.items()}
+    if split is None and not isinstance(found, dict):
+        split = files_of.DEFAULT_SPLIT
+    way = _Way(asked.streaming, None, in_memory, "raise", Named(folder, sources))
+    if split is not None:
+        return way.one(chosen_source(sources, split, folder), str(split))
+    return way.every(sources)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How sources become datasets; see `load_dataset`."""
+
+    streaming: bool
+    num_proc: int | None
+    in_memory: bool | None
+    on_error: str
+    named: Named
+
+    def one(self, source: Source, split: str) -> Any:
+        """One split."""
+        if self.streaming:
+            from provender.data.stream import IterableDataset
+
+            return IterableDataset.from_source(source, split=split, info=self.named.info())
+        from provender.data.dataset import Dataset
+        from provender.data.sources.uncounted import UncountedSource
+
+        if self.on_error == "skip":
+            source = UncountedSource(source)
+        return Dataset.from_source(
+            source,
+            info=self.named.info(),
+            split=split,
+            keep_in_memory=bool(self.in_memory),
+            num_proc=self.num_proc,
+            name=f"{self.named.name} {split}",
+            lineage=self.named.lineage,
+        )
+
+    def every(self, sources: Mapping[str, Source]) -> Any:
+        """All splits."""
+        made = {split: self.one(source, split) for split, source in sources.items()}
+        if self.streaming:
+            from provender.data.stream import IterableDatasetDict
+
+            return IterableDatasetDict(made)
+        from provender.data.dataset import DatasetDict
+
+        return DatasetDict(made)

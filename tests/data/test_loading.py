@@ -1,0 +1,385 @@
+"""`load_dataset`: every way in, what it gives, and what it says when there is nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from provender.data import Dataset, DatasetDict, IterableDataset, load_dataset
+from provender.data.errors import ColumnError
+from provender.data.features import ClassLabel, Features, Value
+from provender.data.loading.data_files import expand_braces, resolve
+from provender.data.loading.formats import kind_of_name
+from provender.errors import InputError, SettingsError, SplitError, UnknownReference
+from provender.training.splits import even_splits
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own: nothing cached before, nothing left behind."""
+    monkeypatch.setenv("PROVENDER_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PROVENDER_STORE", str(tmp_path / "store"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def lines(start: int, stop: int) -> str:
+    return "".join(json.dumps({"i": i, "t": f"t{i}"}) + "\n" for i in range(start, stop))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    home = tmp_path / "files"
+    home.mkdir()
+    (home / "train-0.jsonl").write_text(lines(0, 10))
+    (home / "train-1.jsonl").write_text(lines(10, 20))
+    (home / "test.jsonl").write_text(lines(100, 105))
+    return home
+
+
+def numbers(dataset: Any) -> list[int]:
+    return [row["i"] for row in dataset]
+
+
+# ---------------------------------------------------------------------- which files
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_data_files_in_every_form(folder, streaming: bool) -> None:
+    forms: list[tuple[Any, list[int]]] = [
+        (str(folder / "train-0.jsonl"), [*range(10)]),
+        (folder / "train-0.jsonl", [*range(10)]),
+        (f"{folder}/train-*.jsonl", [*range(20)]),
+        (f"{folder}/train-{{0,1}}.jsonl", [*range(20)]),
+        (f"{folder}/train-{{0..1}}.jsonl", [*range(20)]),
+        (
+            [str(folder / "train-1.jsonl"), str(folder / "train-0.jsonl")],
+            [*range(10, 20), *range(10)],
+        ),
+        (f"file://{folder}/test.jsonl", [*range(100, 105)]),
+    ]
+    for form, expected in forms:
+        found = load_dataset("json", data_files=form, split="train", streaming=streaming)
+        assert numbers(found) == expected
+        assert isinstance(found, IterableDataset if streaming else Dataset)
+
+
+def test_splits_come_as_a_dict(folder) -> None:
+    found = load_dataset(
+        "json", data_files={"a": "train-*.jsonl", "b": "test.jsonl"}, data_dir=folder
+    )
+    assert isinstance(found, DatasetDict)
+    assert {split: len(ds) for split, ds in found.items()} == {"a": 20, "b": 5}
+    streams = load_dataset(
+        "json",
+        data_files={"a": "train-*.jsonl", "b": "test.jsonl"},
+        data_dir=folder,
+        streaming=True,
+    )
+    assert {split: numbers(ds)[0] for split, ds in streams.items()} == {"a": 0, "b": 100}
+
+
+def test_a_folder_tells_splits_and_format_by_its_names(folder) -> None:
+    for found in (load_dataset(str(folder)), load_dataset("json", data_dir=folder)):
+        assert {split: numbers(ds) for split, ds in found.items()} == {
+            "train": [*range(20)],
+            "test": [*range(100, 105)],
+        }
+    assert numbers(load_dataset(folder, data_files="test.jsonl", split="train")) == [
+        *range(100, 105)
+    ]
+    assert numbers(load_dataset(str(folder / "test.jsonl"), split="train")) == [*range(100, 105)]
+
+
+def test_other_formats(tmp_path) -> None:
+    (tmp_path / "a.tsv").write_text("i\tt\n1\tx\n")
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    pq.write_table(pa.table({"i": [1, 2]}), tmp_path / "a.parquet")
+    assert load_dataset("./a.tsv", split="train")[0] == {"i": 1, "t": "x"}
+    assert load_dataset("csv", data_files="a.tsv", sep="\t", split="train")[0] == {"i": 1, "t": "x"}
+    assert load_dataset("text", data_files="a.txt", split="train")["text"][:] == ["one", "two"]
+    assert numbers(load_dataset("./a.parquet", split="train", streaming=True)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.jsonl.gz", "json"),
+        ("x-train.tfrecord-00000-of-00010", "tfrecord"),
+        ("a.tar", "tar"),
+        ("a.TXT", "text"),
+        ("a.csv.zst", "csv"),
+        ("a.unknown", None),
+        ("noext", None),
+    ],
+)
+def test_formats_by_name(name: str, kind: str | None) -> None:
+    assert kind_of_name(name) == kind
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("a{b,c}d", ["abd", "acd"]),
+        ("{a,b{c,d}}", ["a", "bc", "bd"]),
+        ("{08..10}", ["08", "09", "10"]),
+        ("{3..1}", ["3", "2", "1"]),
+        ("{a}", ["{a}"]),
+        ("{a", ["{a"]),
+        ("{,x}y", ["y", "xy"]),
+    ],
+)
+def test_braces(pattern: str, expected: list[str]) -> None:
+    assert expand_braces(pattern) == expected
+
+
+def test_a_bracket_in_a_real_name_is_no_pattern(tmp_path) -> None:
+    (tmp_path / "a[1].jsonl").write_text(lines(0, 1))
+    assert len(resolve(str(tmp_path / "a[1].jsonl"))["train"]) == 1
+
+
+# ---------------------------------------------------------------------- which rows
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(
+    ("split", "expected"),
+    [
+        ("train", [*range(20)]),
+        ("train[:3]", [0, 1, 2]),
+        ("train[-2:]", [18, 19]),
+        ("train[10%:20%]+test[:2]", [2, 3, 100, 101]),
+        ("train[33%:66%]", [*range(7, 13)]),
+        ("test+train[5:6]", [*range(100, 105), 5]),
+        ("all", [*range(20), *range(100, 105)]),
+        ("train[9:11]", [9, 10]),
+    ],
+)
+def test_split_expressions(folder, split: str, expected: list[int], streaming: bool) -> None:
+    assert numbers(load_dataset(str(folder), split=split, streaming=streaming)) == expected
+
+
+def test_even_splits(folder) -> None:
+    parts = [numbers(load_dataset(str(folder), split=part)) for part in even_splits("train", 3)]
+    assert parts == [[*range(7)], [*range(7, 14)], [*range(14, 20)]]
+
+
+def test_an_unknown_split_says_what_there_is(folder) -> None:
+    for split in ("tran", "tran[:3]"):
+        with pytest.raises(UnknownReference, match="no split 'tran'") as caught:
+            load_dataset(str(folder), split=split)
+        assert "Did you mean 'train'? The splits are train, test." in str(caught.value.hint)
+    with pytest.raises(SplitError, match="leaves the split"):
+        load_dataset(str(folder), split="train[:100]")
+    with pytest.raises(SplitError, match="not a split expression"):
+        load_dataset(str(folder), split="train[1")
+
+
+def test_columns_and_features(folder) -> None:
+    found = load_dataset(str(folder), split="train", columns=["t"])
+    assert found.column_names == ["t"]
+    with pytest.raises(ColumnError, match="'tt'"):
+        load_dataset(str(folder), split="train", columns=["tt"])
+    features = Features({"i": ClassLabel(names=[f"n{i}" for i in range(20)]), "t": Value("string")})
+    labels = load_dataset("json", data_files=str(folder / "train-0.jsonl"), features=features)
+    assert labels["train"].features == features
+    assert labels["train"].features["i"].int2str(labels["train"][3]["i"]) == "n3"
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+def test_what_is_not_there_is_told_with_what_is(folder) -> None:
+    with pytest.raises(InputError, match="No file matches") as caught:
+        load_dataset("json", data_files=str(folder / "train-7.jsonl"))
+    assert "train-0.jsonl" in str(caught.value.hint)
+    with pytest.raises(InputError, match="No file matches"):
+        load_dataset("json", data_files=f"{folder}/*.csv")
+    with pytest.raises(UnknownReference, match="no such file or folder"):
+        load_dataset("./nowhere")
+    with pytest.raises(InputError, match="No files were named"):
+        load_dataset("json")
+    (folder / "sub").mkdir()
+    with pytest.raises(InputError, match="no data files"):
+        load_dataset(str(folder / "sub"))
+
+
+def test_arguments_that_make_no_sense(folder) -> None:
+    file = str(folder / "test.jsonl")
+    with pytest.raises(SettingsError, match="'seperator'"):
+        load_dataset("json", data_files=file, seperator=";")
+    with pytest.raises(SettingsError, match="'spilt'") as caught:
+        load_dataset("json", data_files=file, spilt="train")
+    assert "Did you mean split?" in str(caught.value.hint)
+    with pytest.raises(SettingsError, match="on_error"):
+        load_dataset("json", data_files=file, on_error="ignore")
+    with pytest.raises(SettingsError, match="config 'en'"):
+        load_dataset("json", "en", data_files=file)
+
+
+def test_files_of_no_known_format(tmp_path) -> None:
+    (tmp_path / "a.xyz").write_text("x")
+    with pytest.raises(InputError, match="do not tell their format"):
+        load_dataset("./a.xyz")
+
+
+# ---------------------------------------------------------------------- the cache
+
+
+def test_content_decides_what_is_read_again(folder, monkeypatch) -> None:
+    from provender.data.sources.jsonl import JsonLinesSource
+
+    parsed = []
+    real = JsonLinesSource._parse
+
+    def counted(self: Any, part: Any, block: Any, at: int, schema: Any) -> Any:
+        parsed.append(at)
+        return real(self, part, block, at, schema)
+
+    monkeypatch.setattr(JsonLinesSource, "_parse", counted)
+    file = folder / "test.jsonl"
+
+    def load(path: Path = file) -> tuple[list[int], bool]:
+        parsed.clear()
+        found = numbers(load_dataset("json", data_files=str(path), split="train"))
+        return found, bool(parsed)
+
+    assert load() == ([*range(100, 105)], True)
+    assert load() == ([*range(100, 105)], False)
+    os.utime(file, ns=(1, 1))  # touched
+    assert load() == ([*range(100, 105)], False)
+    shutil.copy(file, folder / "copy.jsonl")
+    assert load(folder / "copy.jsonl") == ([*range(100, 105)], False)
+    times = file.stat()
+    file.write_text(lines(200, 205))  # other bytes, same size, and the old time
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert load() == ([*range(200, 205)], True)
+
+
+def test_damage_that_was_passed_over_is_not_remembered(folder) -> None:
+    file = folder / "test.jsonl"
+    whole = file.read_text()
+    file.write_text(whole.replace('"i": 102', '"i": x'))
+    with pytest.raises(InputError, match="not a JSON object"):
+        load_dataset("json", data_files=str(file), split="train", features=_FEATURES)
+    some = load_dataset(
+        "json", data_files=str(file), split="train", on_error="skip", features=_FEATURES
+    )
+    assert numbers(some) == [100, 101, 103, 104]
+    with pytest.raises(InputError, match="not a JSON object"):
+        load_dataset("json", data_files=str(file), split="train", features=_FEATURES)
+
+
+_FEATURES = Features({"i": Value("int64"), "t": Value("string")})
+
+
+# ---------------------------------------------------------------------- saved, published, built
+
+
+def test_a_saved_dataset(tmp_path, folder) -> None:
+    dataset = load_dataset(str(folder))
+    dataset.save_to_disk(tmp_path / "saved")
+    dataset["test"].save_to_disk(tmp_path / "one")
+    assert {k: len(v) for k, v in load_dataset(str(tmp_path / "saved")).items()} == {
+        "train": 20,
+        "test": 5,
+    }
+    assert numbers(load_dataset(str(tmp_path / "saved"), split="train[:2]")) == [0, 1]
+    assert numbers(load_dataset(tmp_path / "one", split="train", streaming=True)) == [
+        *range(100, 105)
+    ]
+
+
+UPKEEP = Path(__file__).parents[1] / "upkeep" / "conftest.py"
+
+
+def _upkeep() -> ModuleType:
+    key = "provender_upkeep_tests_conftest"
+    if key not in sys.modules:
+        spec = importlib.util.spec_from_file_location(key, UPKEEP)
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[key] = module
+        spec.loader.exec_module(module)
+    return sys.modules[key]
+
+
+notes = _upkeep().notes
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_published_version(notes, streaming: bool) -> None:
+    found = load_dataset("notes:1.0.0", settings=notes.settings, streaming=streaming)
+    assert list(found) == ["train", "test"]
+    train = list(found["train"])
+    assert len(train) == 300
+    assert sorted(row["text"].split()[1] for row in train) == sorted(map(str, range(300)))
+    assert found["train"].features["label"] == ClassLabel(names=["calm", "loud"])
+    part = load_dataset(
+        "notes@latest", settings=notes.settings, split="train[10:20]", streaming=streaming
+    )
+    assert list(part) == train[10:20]
+    texts = load_dataset(
+        "notes", settings=notes.settings, split="test", columns=["text"], streaming=streaming
+    )
+    assert texts.column_names == ["text"]
+
+
+def test_a_published_version_says_what_it_is(notes) -> None:
+    found = load_dataset("notes", settings=notes.settings, split="train")
+    assert (found.info.dataset_name, found.info.version) == ("notes", "1.0.0")
+    assert found.info.description == "Notes."
+
+
+def test_its_folder_is_read_by_itself(notes) -> None:
+    folder = notes.store.path(notes.version.path)
+    found = load_dataset(folder, streaming=True)
+    assert list(found) == ["train", "test"]
+    assert list(found["train"]) == list(
+        load_dataset("notes", settings=notes.settings, split="train", streaming=True)
+    )
+
+
+def test_names_that_mean_nothing(notes) -> None:
+    with pytest.raises(UnknownReference, match="no published version nots") as caught:
+        load_dataset("nots", settings=notes.settings)
+    assert "Did you mean notes?" in str(caught.value.hint)
+    with pytest.raises(UnknownReference, match="no alias 'lates'"):
+        load_dataset("notes@lates", settings=notes.settings)
+    with pytest.raises(SettingsError, match="named dataset"):
+        load_dataset("notes", settings=notes.settings, data_files="x")
+
+
+@pytest.fixture
+def unbuilt(tmp_path: Path) -> Iterator[tuple[str, Any]]:
+    file = tmp_path / "fresh_builder.py"
+    file.write_text(_upkeep().BUILDER.replace("Notes", "Fresh"))
+    yield f"{file}:Fresh", _upkeep().settings_for(tmp_path)
+
+
+def test_a_builder_is_streamed_before_it_is_built_and_then_built(unbuilt) -> None:
+    from provender.engine.session import open_catalog
+
+    name, settings = unbuilt
+    stream = load_dataset(name, split="train", settings=settings, streaming=True)
+    assert next(iter(stream)) == {"label": 0, "text": "note 0 "}
+    rows = list(stream)
+    assert open_catalog(settings).versions("fresh") == []
+    built = load_dataset(name, split="train", settings=settings)
+    assert len(open_catalog(settings).versions("fresh")) == 1
+    key = lambda row: row["text"]  # noqa: E731
+    assert sorted(built, key=key) == sorted(rows, key=key)
+    assert built.features == stream.features
+    again = load_dataset("fresh:1.0.0", split="train", settings=settings, streaming=True)
+    assert list(again) == list(built)
