@@ -22,6 +22,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from provender.catalog import ClaimRecord, StageRecord, VersionRecord, claimed
+from provender.catalog.leases import stand_aside
+from provender.engine.checking import check, rules_of
 from provender.engine.decide import decide
 from provender.engine.execute import Tell, execute
 from provender.engine.operations import IN_WORKERS, operation
@@ -29,7 +31,7 @@ from provender.engine.plan import HIT, Plan, Step
 from provender.engine.pool import Pool
 from provender.engine.publishing import catalog_version, clear_aside, make_room, mend
 from provender.engine.session import Session
-from provender.errors import DiskFull, ProvenderError, StoreError
+from provender.errors import ChecksFailed, DiskFull, ProvenderError, StoreError
 from provender.stages import examples, register
 
 if TYPE_CHECKING:
@@ -73,6 +75,9 @@ class Built:
         }
 
 
+_OUTCOMES = {KeyboardInterrupt: "interrupted", ChecksFailed: "blocked"}
+
+
 def silent(_: Mapping[str, Any]) -> None:
     """A watcher that does not watch."""
 
@@ -96,6 +101,7 @@ def build(
     """
     started = datetime.now(UTC)
     facts = session.facts
+    rules_of(session)
     plan = decide(session)
     tell({"event": "plan", "plan": plan})
     _refuse(session, plan, orchestrator)
@@ -107,7 +113,7 @@ def build(
 
     key = f"build/{facts.ref}:{facts.version}"
     with claimed(session.catalog, key, on_wait=waiting, note=f"building {facts.ref}") as claim:
-        if claim.waited:
+        if stand_aside(session.catalog, facts.ref, waiting) or claim.waited:
             plan = decide(session)
             _refuse(session, plan, orchestrator)
             if plan.done and plan.version is not None:
@@ -191,7 +197,7 @@ class _Build:
             catalog.record_hits(self.run_id, hits)
             version = self._loop()
         except BaseException as error:
-            outcome = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            outcome = _OUTCOMES.get(type(error), "failed")
             doc = error.to_json() if isinstance(error, ProvenderError) else {"message": repr(error)}
             catalog.finish_run(self.run_id, outcome, {"error": doc, "ran": self.ran})
             raise
@@ -357,6 +363,7 @@ class _Build:
             execute(self.s, step, run_id=self.run_id, call=call, tell=self._tell)
             self.version = known
             return
+        check(self.s, step, self.run_id)
         step = make_room(self.s, step)
         record = self._one(step)
         steps[step.key] = replace(step, record=record)

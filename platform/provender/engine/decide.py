@@ -349,7 +349,12 @@ class _Decider:
         else:
             tree = register.tree(s.facts, finished, extra)
             inputs = [each["sha256"] for files in finished.values() for each in files]
-            args = {"splits": dict(finished), "framed": s.facts.kind == SHARDS}
+            kept = {name: self._statistics(name, files) for name, files in finished.items()}
+            args = {
+                "splits": dict(finished),
+                "framed": s.facts.kind == SHARDS,
+                "statistics": kept,
+            }
         args |= {
             "fingerprint": tree.digest,
             "target": register.folder(s.facts, trial=trial, limit=s.options.max_examples),
@@ -357,6 +362,13 @@ class _Decider:
             "lineage": [{"url": each["url"], "sha256": each["sha256"]} for each in records],
         }
         return self._add(register.KEY, "register", tree, args, inputs=inputs)
+
+    def _statistics(self, split: str, files: Sequence[Mapping[str, Any]]) -> list[str | None]:
+        """Where the statistics of a split's pieces are kept; None for a piece without."""
+        if self.s.facts.kind == SHARDS:
+            return [each.get("statistics") for each in files]
+        above = self.steps[examples.key(split)].record
+        return [above.result.get("statistics") if above else None]
 
 
 def shard_result(record: StageRecord) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from provender.catalog import ArtifactRecord, ClaimRecord, StageRecord, claimed
+from provender.catalog.leases import stand_aside
 from provender.engine.plan import Step
 from provender.engine.session import Session
 from provender.errors import ProvenderError, StoreError
@@ -50,6 +51,7 @@ def execute(
         tell({"event": "wait", "stage": step.key, "holder": str(held.owner)})
 
     with claimed(catalog, f"stage/{step.tree.digest}", on_wait=waiting, note=step.key) as claim:
+        stand_aside(catalog, None, waiting)
         newest = catalog.find_stage(step.tree.digest)
         seen = step.record.id if step.record else None
         if claim.waited and newest is not None and newest.id != seen:

@@ -141,6 +141,8 @@ def _reason(reason: Mapping[str, Any]) -> str:
         return f"the last try failed: {reason['error']}"
     if kind == "unfinished":
         return "the last try did not finish"
+    if kind == "not kept":
+        return f"the result is not kept: {reason['why']}"
     if kind == "upstream":
         return f"{reason['path'][0]} changed upstream: {reason['old']} -> {reason['new']}"
     return str(Change.from_json(reason))

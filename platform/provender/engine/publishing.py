@@ -13,7 +13,7 @@ from provender.engine.execute import shard_files
 from provender.engine.plan import Step
 from provender.engine.session import Session
 from provender.errors import DamageError
-from provender.stages import prepare, register, shards
+from provender.stages import prepare, register, shards, statistics
 
 _KEPT = ("datasets/",)
 """Where a shard that is part of a published version lies; from anywhere else it is moved."""
@@ -67,7 +67,7 @@ def catalog_version(
         status="trial" if session.options.is_trial else "published",
         path=result["target"],
         uri=store.path(result["target"]),
-        splits=_splits(last),
+        splits=_splits(last, _statistics(session, result)),
         shards=shard_rows,
         features=result["features"],
         info={
@@ -79,7 +79,10 @@ def catalog_version(
         tree=last.tree.to_json() if last.tree else None,
         run_id=run_id,
         aliases=_aliases(session),
-        lineage_inputs=[step.record.id for step in plan.values() if step.record],
+        lineage_inputs=[
+            *session.parents,
+            *(step.record.id for step in plan.values() if step.record),
+        ],
     )
     _clear(session, leftovers)
     return version
@@ -165,7 +168,16 @@ def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _splits(last: Step) -> list[SplitRecord]:
+def _statistics(session: Session, result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The figures that lie in the published version, by split."""
+    if statistics.FILE not in result["files"]:
+        return {}
+    return statistics.read_document(
+        session.work.store.read(f"{result['target']}/{statistics.FILE}")
+    )
+
+
+def _splits(last: Step, figures: Mapping[str, Mapping[str, Any]]) -> list[SplitRecord]:
     if "prepared" in last.args:
         return [
             SplitRecord(name=name, examples=each["examples"], bytes=each["bytes"], shards=0)
@@ -177,6 +189,7 @@ def _splits(last: Step) -> list[SplitRecord]:
             examples=sum(shard["examples"] for shard in each),
             bytes=sum(shard["size"] for shard in each),
             shards=len(each),
+            statistics=figures.get(name, {}),
         )
         for name, each in last.args["splits"].items()
     ]
@@ -232,7 +245,7 @@ def mend(session: Session, plan: Mapping[str, Step], version: VersionRecord) -> 
         name: {"size": each.size, "token": each.token, "sha256": each.sha256}
         for name, each in known.items()
     }
-    sources = _sources(session, plan)
+    sources = _sources(session, plan, version)
     done: dict[str, Any] = {}
     tokens: dict[tuple[str, int], str] = {}
     for name, wanted in listed.items():
@@ -264,14 +277,19 @@ def mend(session: Session, plan: Mapping[str, Step], version: VersionRecord) -> 
     return {**result, "files": done, "fingerprint": last.fingerprint}
 
 
-def _sources(session: Session, plan: Mapping[str, Step]) -> dict[str, str | bytes]:
+def _sources(
+    session: Session, plan: Mapping[str, Step], version: VersionRecord
+) -> dict[str, str | bytes]:
     """Where each file of the version can be had from: a store path, or its bytes."""
     last = plan[register.KEY]
     made = plan.get(prepare.KEY)
     if made is not None and made.record is not None:
         return {name: each.uri for name, each in _files(prepare.KEY, made.record).items()}
     found: dict[str, str | bytes] = {}
-    found.update(register.small_files(session.work, last.args))
+    known: dict[str, bytes] = {}
+    if statistics.FILE in version.info["files"]:
+        known[statistics.FILE] = statistics.document(session.catalog.statistics(version.id))
+    found.update(register.small_files(session.work, last.args, known))
     for key, step in plan.items():
         if key.startswith("shards/") and step.record is not None:
             found.update({name: each.uri for name, each in shard_files(step.record).items()})

@@ -41,6 +41,8 @@ class Options:
         offline: never touch the network.
         engine: where pieces of work run: ``local`` worker processes, or a ``dask`` cluster.
         address: of the Dask scheduler, ``tcp://host:8786``.
+        allow: checks that may fail: ``max_drift``, ``max_drift:train``, ``max_drift:train/label``.
+        reason: why they may.
     """
 
     workers: int | None = None
@@ -54,8 +56,23 @@ class Options:
     offline: bool = False
     engine: str = "local"
     address: str | None = None
+    allow: tuple[str, ...] = ()
+    reason: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "allow", tuple(self.allow or ()))
+        if self.allow and not (self.reason or "").strip():
+            raise SettingsError(
+                "A check is not overridden without a reason.",
+                where="--allow",
+                hint='Say why: --reason "…". Whoever looks at the version reads it.',
+            )
+        if self.reason and not self.allow:
+            raise SettingsError(
+                "A reason is given, but no check is to be overridden.",
+                where="--reason",
+                hint="Name it: --allow max_drift",
+            )
         if self.engine not in ENGINES:
             near = difflib.get_close_matches(self.engine, ENGINES, 1)
             raise SettingsError(
@@ -85,7 +102,7 @@ class Options:
     def to_json(self) -> dict[str, Any]:
         """The options that were given, JSON-ready, for the run's record."""
         doc = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        doc["force"] = list(self.force)
+        doc["force"], doc["allow"] = list(self.force), list(self.allow)
         if self.engine == "local":
             del doc["engine"]
         return {name: value for name, value in doc.items() if value not in (None, False, [])}
@@ -103,6 +120,8 @@ class Session:
         work: store and builder of this process.
         upstream: URL -> identity asked for in this process, so that each is asked once.
         forced: stage keys that `Options.force` has already rerun.
+        parents: ids of executions and versions that the version is made from besides its own
+            stages, e.g. of the transforms that made the rows.
     """
 
     settings: Settings
@@ -112,6 +131,7 @@ class Session:
     work: Workplace
     upstream: dict[str, Any] = field(default_factory=dict)
     forced: set[str] = field(default_factory=set)
+    parents: tuple[str, ...] = ()
 
     @property
     def plan_method(self) -> str:

@@ -1,18 +1,19 @@
 """Run files: the sorted pieces in which a part of a split waits to be merged into shards.
 
-A run is four files with one stem, e.g. ``part-00000-of-00002.run-0003``:
+A run is a few files with one stem, e.g. ``part-00000-of-00002.run-0003``:
 
 - ``.rec``: TFRecords, sorted by key digest;
 - ``.idx``: one row of five little-endian u64 a record, in file order: digest (high, low half),
   generator position, byte offset of the record, payload size;
 - ``.keys``: the keys in generation order, one Python list literal a line (only read to name keys);
+- ``.stats``: what whoever asked for the run made of its records, where somebody did;
 - ``.json``: what `Run` holds. It is written last, so a run without it does not exist.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,16 @@ import xxhash
 from provender.errors import DamageError
 from provender.records.atomic import AtomicFile, told_as_ours, write_json
 from provender.records.keys import DIGEST_BYTES
-from provender.records.tfrecord import OVERHEAD
+from provender.records.tfrecord import FOOTER_BYTES, OVERHEAD
 
 INDEX_COLUMNS = 5
 HIGH, LOW, POSITION, OFFSET, SIZE = range(INDEX_COLUMNS)
 ROW_BYTES = 8 * INDEX_COLUMNS
-SUFFIXES = (".rec", ".idx", ".keys", ".json")
+SUFFIXES = (".rec", ".idx", ".keys", ".stats", ".json")
+
+Summarize = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], bytes | None]
+"""Makes the ``.stats`` file of a run, or None for none: takes a buffer (uint8), where each payload
+begins in it and its bytes (int64), in generation order, and both halves of its key's digest (u64)."""
 
 _BLOCK = 1 << 20
 
@@ -199,14 +204,20 @@ class RunBuffer:
             self._view = np.empty(capacity, np.uint8).data
 
     def write(
-        self, directory: Path, name: str, chunks: tuple[ChunkDigest, ...], complete: bool
+        self,
+        directory: Path,
+        name: str,
+        chunks: tuple[ChunkDigest, ...],
+        complete: bool,
+        summarize: Summarize | None = None,
     ) -> Run:
         """Sorts the records and writes them as a run.
 
         Raises:
             DiskFull, StoreError: it cannot be written.
         """
-        index, starts, framed = self._index()
+        halves, sizes = self._contents()
+        index, starts, framed = self._index(halves, sizes)
         files = {
             ".rec": self._write_records(directory / f"{name}.rec", starts, framed),
             ".idx": _write_whole(directory / f"{name}.idx", index.tobytes()),
@@ -214,15 +225,29 @@ class RunBuffer:
                 directory / f"{name}.keys", "\n".join(b.keys for b in self._batches).encode()
             ),
         }
+        if summarize is not None and (made := self._summary(summarize, halves, sizes)) is not None:
+            files[".stats"] = _write_whole(directory / f"{name}.stats", made)
         run = Run(name, self.records, self.payload_bytes, files, chunks, complete)
         write_json(directory / f"{name}.json", run.to_json())
         return run
 
-    def _index(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """In sorted order: the index rows, where each record begins in the buffer, its framed size."""
+    def _contents(self) -> tuple[np.ndarray, np.ndarray]:
+        """In generation order: both halves of the key digests, and the payload sizes."""
         halves = np.frombuffer(b"".join([b.digests for b in self._batches]), ">u8")
         halves = halves.astype(np.uint64).reshape(-1, DIGEST_BYTES // 8)
-        sizes = np.concatenate([np.array(b.sizes, np.int64) for b in self._batches])
+        return halves, np.concatenate([np.array(b.sizes, np.int64) for b in self._batches])
+
+    def _summary(
+        self, summarize: Summarize, halves: np.ndarray, sizes: np.ndarray
+    ) -> bytes | None:
+        starts = np.cumsum(sizes + OVERHEAD) - sizes - FOOTER_BYTES
+        buffer = np.frombuffer(self._view, np.uint8, self.used)
+        return summarize(buffer, starts, sizes, halves[:, 0], halves[:, 1])
+
+    def _index(
+        self, halves: np.ndarray, sizes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """In sorted order: the index rows, where each record begins in the buffer, its framed size."""
         positions = np.concatenate(
             [np.arange(b.first, b.first + len(b.sizes)) for b in self._batches]
         )

@@ -28,6 +28,7 @@ from provender.records.runfile import (
     ChunkDigest,
     Run,
     RunBuffer,
+    Summarize,
     keys_literal,
     verify_run,
 )
@@ -143,6 +144,7 @@ class RunWriter:
         chunk: consecutive examples that stay together.
         flush_bytes: bytes of framed records that are kept in memory and written as one run.
         max_examples: stop after so many examples of the split, over all parts.
+        summarize: makes a file beside each run of the run's records.
     """
 
     def __init__(
@@ -156,6 +158,7 @@ class RunWriter:
         chunk: int = 512,
         flush_bytes: int = 64 << 20,
         max_examples: int | None = None,
+        summarize: Summarize | None = None,
     ) -> None:
         if not 0 <= part < parts or chunk < 1 or flush_bytes < 1:
             raise BuilderError(
@@ -171,6 +174,7 @@ class RunWriter:
         self._chunk = chunk
         self._flush_bytes = flush_bytes
         self._max_examples = max_examples
+        self._summarize = summarize
         self._stem = f"part-{part:05d}-of-{parts:05d}"
         self._identity = {
             "format": _FORMAT,
@@ -403,7 +407,10 @@ class _Job:
         if buffer.records:
             name = self._writer.run_name(len(self.runs))
             chunks = tuple(self._chunks)
-            self.runs.append(buffer.write(self._writer.directory, name, chunks, complete))
+            writer = self._writer
+            self.runs.append(
+                buffer.write(writer.directory, name, chunks, complete, writer._summarize)
+            )
             self._chunks.clear()
             buffer.clear(self._writer._flush_bytes)
 

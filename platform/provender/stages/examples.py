@@ -24,6 +24,7 @@ from provender.stages.site import Progress, Workplace
 if TYPE_CHECKING:
     from provender.builders.facts import BuilderFacts
     from provender.records import Order
+    from provender.statistics import Schema
 
 ENCODING = 1
 """Revision of how examples become record bytes and in which order; part of every fingerprint."""
@@ -110,6 +111,7 @@ def run_part(work: Workplace, args: Mapping[str, Any], progress: Progress) -> di
         A `PartResult` as JSON, and its ``directory``'s files with their sizes.
     """
     from provender.records import KeyHasher, RunWriter, check_features, compile_encoder
+    from provender.stages.statistics import schema_of, summarizer
 
     features = work.afresh().builder.info.features
     check_features(features)
@@ -120,6 +122,7 @@ def run_part(work: Workplace, args: Mapping[str, Any], progress: Progress) -> di
         hasher=KeyHasher(args["split"], in_order=args["in_order"]),
         encode=compile_encoder(features),
         max_examples=args["max_examples"],
+        summarize=summarizer(schema_of(features)),
     )
     result = writer.write_part(
         _generate(work, args),
@@ -185,13 +188,15 @@ def run_order(work: Workplace, args: Mapping[str, Any], progress: Progress) -> d
 
     Returns:
         ``examples``, ``bytes`` (payload), ``digest`` of the content, ``parts``,
-        ``files``: name -> size of all that shards are cut from.
+        ``files``: name -> size of all that shards are cut from, ``statistics``: where in the store
+        those of the split are kept.
 
     Raises:
         DuplicateKeyError: two examples share a key; both are shown.
         SplitError: there is no example, and empty splits are not allowed.
     """
     from provender.records import PartResult, plan_order, split_digest
+    from provender.stages import statistics
 
     results = [PartResult.from_json(each) for each in args["parts"]]
     examples = sum(each.examples for each in results)
@@ -205,6 +210,7 @@ def run_order(work: Workplace, args: Mapping[str, Any], progress: Progress) -> d
     folder = runs_dir(work, args["fingerprint"], len(results))
     if examples:
         plan_order(folder, results)
+    found = statistics.of_runs(folder, results, lambda: _schema(work))
     files = {
         f"{r.name}{end}": size
         for p in results
@@ -218,7 +224,14 @@ def run_order(work: Workplace, args: Mapping[str, Any], progress: Progress) -> d
         "digest": split_digest(results),
         "parts": len(results),
         "files": files,
+        "statistics": statistics.keep(work.store, found),
     }
+
+
+def _schema(work: Workplace) -> Schema:
+    from provender.stages.statistics import schema_of
+
+    return schema_of(work.loaded.builder.info.features)
 
 
 def order_of(work: Workplace, result: Mapping[str, Any], fingerprint: str) -> Order:

@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Any
 from provender.builders.load import load
 from provender.errors import BuilderError
 from provender.fingerprint import Tree, combine
+from provender.stages import statistics
 from provender.stages.site import Progress, Workplace
 from provender.store import publish_directory
 
 if TYPE_CHECKING:
     from provender.builders.facts import BuilderFacts
+    from provender.statistics import Schema
 
 KEY = "register"
 MARKER = "dataset_info.json"
 MANIFEST = ".provender/manifest.json"
 INDEX_FOLDER = ".provender/index"
-_PLACES = ("files",)
+_PLACES = ("files", "statistics")
 """Keys of a shard's result that say where it was made; they are no part of what it is."""
 
 
@@ -74,8 +76,9 @@ def run(work: Workplace, args: Mapping[str, Any], progress: Progress) -> dict[st
         work: the place of work.
         args: ``fingerprint``, ``target`` (store path), ``splits``: name -> shard results,
             ``download_size``, ``lineage`` (inputs, for the manifest), ``framed`` (whether a
-            split's size counts record framing, as TFDS does for ShardBasedBuilder); or
-            ``files`` of the prepare stage.
+            split's size counts record framing, as TFDS does for ShardBasedBuilder),
+            ``statistics``: name -> where those of its pieces are kept; or ``files`` of the
+            prepare stage.
         progress: told the bytes published.
 
     Returns:
@@ -122,10 +125,50 @@ def index_name(shard: str) -> str:
     return f"{INDEX_FOLDER}/{shard}.offsets"
 
 
-def small_files(work: Workplace, args: Mapping[str, Any]) -> dict[str, bytes]:
-    """All files of a version but its shards and their indexes: TFDS's own, and the manifest."""
+def small_files(
+    work: Workplace, args: Mapping[str, Any], known: Mapping[str, bytes] | None = None
+) -> dict[str, bytes]:
+    """All files of a version but its shards and their indexes: TFDS's own, and ours.
+
+    Args:
+        work: the place of work.
+        args: as `run` is given them.
+        known: the statistics as they were published, by file name; empty where the version was
+            published without. None where it is not published yet.
+    """
     metadata = write_metadata(work, args)
+    metadata |= _statistics(work, args) if known is None else known
     return {**metadata, MANIFEST: _manifest(args, metadata)}
+
+
+def _statistics(work: Workplace, args: Mapping[str, Any]) -> dict[str, bytes]:
+    """The file of statistics; none where they cannot be had, or where equal shards lie without."""
+    target, store = args["target"], work.store
+    if store.stat(f"{target}/{MARKER}") is not None:
+        # A build that died after publishing, or a catalog that was lost, finds its own files. What
+        # was published before there were statistics stays as it is.
+        try:
+            return {statistics.FILE: store.read(f"{target}/{statistics.FILE}")}
+        except FileNotFoundError:
+            return {}
+
+    def schema() -> Schema:
+        return statistics.schema_of(work.loaded.builder.info.features)
+
+    try:
+        found = {
+            name: statistics.of_split(
+                store,
+                (args.get("statistics") or {}).get(name, ()),
+                [each["files"][0] for each in shards],
+                schema,
+            )
+            for name, shards in args["splits"].items()
+        }
+    except Exception as error:  # noqa: BLE001 - figures are no reason to lose a build
+        statistics.told(work.site.dataset, error)
+        return {}
+    return {statistics.FILE: statistics.document(found)}
 
 
 def write_metadata(work: Workplace, args: Mapping[str, Any]) -> dict[str, bytes]:

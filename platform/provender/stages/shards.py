@@ -116,11 +116,12 @@ def run_iterator(work: Workplace, args: Mapping[str, Any], progress: Progress) -
         progress: told the examples so far.
 
     Returns:
-        What `_deliver` says of the file.
+        What `_deliver` says of the file, and ``statistics``: where in the store its are kept.
     """
     from provender.builders.download import DownloadManager
     from provender.records import check_features, compile_encoder
     from provender.records.sequence import write_records
+    from provender.stages import statistics
 
     features = work.afresh().builder.info.features
     check_features(features)
@@ -138,9 +139,14 @@ def run_iterator(work: Workplace, args: Mapping[str, Any], progress: Progress) -
     path = _local(work, args)
     where = f"split {args['split']}, shard {args['shard']}"
     pairs = examples.bounded(iterators[args["shard"]](), args["max_examples"])
-    payloads = _encoded(pairs, encode, where)
+    watching = statistics.Watching(statistics.schema_of(features), args["shard"])
+    payloads = watching.through(_encoded(pairs, encode, where))
     written = write_records(payloads, path, index_path=_index(path))
-    return _deliver(work, args, path, written)
+    found = watching.collection
+    if watching.error is not None:
+        statistics.told(args["name"], watching.error)
+    kept = statistics.keep(work.store, found.to_bytes() if found else None)
+    return {**_deliver(work, args, path, written), "statistics": kept}
 
 
 def _encoded(pairs: Any, encode: Any, where: str) -> Any:

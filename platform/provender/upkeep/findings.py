@@ -21,6 +21,7 @@ class Finding:
         fixed: whether it did.
         hint: what to do about it.
         level: ``error`` where something needed does not work, else ``warning``.
+        size: bytes that mending frees, 0 where it frees none.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Finding:
     fixed: bool = False
     hint: str = ""
     level: str = "warning"
+    size: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The finding for ``--json``."""

@@ -225,7 +225,7 @@ def _local(
 
 def _finding(why: str, size: int, where: str) -> Finding:
     hint = "`provender doctor --fix` removes it."
-    return Finding("leftover", f"{why} ({size_text(size)})", where, hint=hint)
+    return Finding("leftover", f"{why} ({size_text(size)})", where, hint=hint, size=size)
 
 
 def _folders(root: Path) -> list[Path]:

@@ -30,12 +30,8 @@ def shelves(catalog: Catalog, store: Store, activity: Activity) -> Iterator[Prob
         store: the folders.
         activity: who is at work; what is being published is left alone.
     """
+    yield from strays(catalog, store, activity)
     versions = catalog.versions(include=_LISTED)
-    rows = {each.path for each in versions}
-    for folder in _version_folders(store):
-        name = _name(folder)
-        if folder not in rows and name not in activity.builds:
-            yield _without_row(catalog, store, folder, name)
     standing = [v for v in versions if v.status in ("published", "trial")]
     standing = [v for v in standing if v.name not in activity.builds]
 
@@ -46,6 +42,15 @@ def shelves(catalog: Catalog, store: Store, activity: Activity) -> Iterator[Prob
         with ThreadPoolExecutor(4) as pool:
             for version, report in zip(standing, pool.map(check, standing), strict=True):
                 yield from _about(version, report)
+
+
+def strays(catalog: Catalog, store: Store, activity: Activity) -> Iterator[Problem]:
+    """Folders of versions that the catalog does not know."""
+    rows = {each.path for each in catalog.versions(include=_LISTED)}
+    for folder in _version_folders(store):
+        name = _name(folder)
+        if folder not in rows and name not in activity.builds:
+            yield _without_row(catalog, store, folder, name)
 
 
 def _version_folders(store: Store) -> Iterator[str]:

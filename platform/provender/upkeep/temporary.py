@@ -75,12 +75,14 @@ def _problem(path: Path, forsaken: Callable[[Path], bool]) -> Problem:
         remove_local(path)
         return True
 
+    size = size_of(path)
     return Problem(
         Finding(
             "temporary",
-            f"an unfinished file of a process that is gone ({size_text(size_of(path))})",
+            f"an unfinished file of a process that is gone ({size_text(size)})",
             str(path),
             hint="`provender doctor --fix` removes it.",
+            size=size,
         ),
         remove,
     )
