@@ -10,7 +10,7 @@ from alembic import context
 from sqlalchemy.engine import Connection
 
 from provender.catalog.engine import make_engine, parse_url
-from provender.catalog.tables import described
+from provender.catalog.tables import described, is_described
 
 
 def migrate(connection: Connection) -> None:
@@ -21,6 +21,7 @@ def migrate(connection: Connection) -> None:
         # SQLite can alter little of a table: batch mode rebuilds it instead.
         render_as_batch=True,
         compare_type=True,
+        include_name=is_described,
     )
     with context.begin_transaction():
         context.run_migrations()

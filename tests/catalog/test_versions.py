@@ -20,9 +20,10 @@ def test_a_version_is_read_as_it_was_registered(catalog, publish):
         ("latest",),
     )
     assert stored.splits == (
-        SplitRecord("train", 90, 900, 1, {"mean": 4.5}),
+        SplitRecord("train", 90, 900, 1),
         SplitRecord("test", 10, 99, 1),
     )
+    assert catalog.statistics(stored.id) == {"train": {"mean": 4.5}, "test": {}}
     assert (stored.examples, stored.bytes) == (100, 999)
     assert stored.features == {"text": {"type": "Text"}}
     assert catalog.tree("fp") == {"name": "register"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,10 +13,12 @@ from provender.catalog import tables as t
 from provender.catalog.columns import utc_now
 from provender.catalog.records import AliasChange, AliasRecord, full_name
 from provender.catalog.runs import user_name
+from provender.catalog.searching import forget, note
 from provender.catalog.session import Session, select_in, upsert
-from provender.errors import UnknownReference
+from provender.errors import SettingsError, UnknownReference
 
 LATEST = "latest"
+_NAME = re.compile(r"[A-Za-z][\w.-]*", re.ASCII)
 
 
 class Aliases(Session):
@@ -43,7 +46,12 @@ class Aliases(Session):
 
         Raises:
             UnknownReference: the dataset has no such version.
+            SettingsError: no reference could name such an alias.
         """
+        if version_id is not None and not _NAME.fullmatch(name):
+            message = f"{name!r} cannot be an alias."
+            hint = "Use letters, digits, dots, dashes and underscores, beginning with a letter."
+            raise SettingsError(message, where="alias", hint=hint)
 
         def work(conn: Connection) -> None:
             key = dataset_id(conn, dataset, config)
@@ -126,6 +134,10 @@ def move_alias(
         upsert(conn, t.alias, row | {"set_at": now, "set_by": by})
     change = {"dataset_id": dataset_key, "name": name, "version_id": version_id}
     conn.execute(t.alias_history.insert(), change | {"at": now, "by": by, "run_id": run_id})
+    if version_id is None:
+        forget(conn, dataset_key, "alias", name, None)
+    else:
+        note(conn, dataset_key, version_id, {"alias": [name]})
 
 
 def aliases_of(conn: Connection, version_ids: Iterable[str]) -> dict[str, list[str]]:

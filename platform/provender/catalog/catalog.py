@@ -8,12 +8,20 @@ from types import TracebackType
 from provender.catalog.aliases import Aliases
 from provender.catalog.claims import Claims
 from provender.catalog.db import make_current
+from provender.catalog.dependants import Dependants
 from provender.catalog.engine import make_engine, masked, parse_url
-from provender.catalog.lineage import LineageQueries
-from provender.catalog.reading import Consumption, Downloads, Sql
+from provender.catalog.leases import Leases
+from provender.catalog.moments import Moments
+from provender.catalog.overview import Overview
+from provender.catalog.reading import Consumption, Downloads
 from provender.catalog.registering import Registering
 from provender.catalog.runs import Runs
+from provender.catalog.searching import Searching
+from provender.catalog.sql import Sql
 from provender.catalog.stages import Stages
+from provender.catalog.statistics import StatisticsAndChecks
+from provender.catalog.tags import Tags
+from provender.catalog.timeline import Timeline
 from provender.catalog.versions import Versions
 
 
@@ -24,10 +32,17 @@ class Catalog(
     Versions,
     Registering,
     Aliases,
-    LineageQueries,
+    Dependants,
     Consumption,
     Downloads,
+    StatisticsAndChecks,
+    Leases,
     Sql,
+    Tags,
+    Overview,
+    Searching,
+    Moments,
+    Timeline,
 ):
     """What was built, from what, by whom, and who reads it.
 

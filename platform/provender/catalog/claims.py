@@ -68,7 +68,7 @@ class Claims(Session):
         lasts = timedelta(seconds=ttl_seconds)
 
         def work(conn: Connection) -> ClaimRecord | None:
-            now = _now(conn)
+            now = database_now(conn)
             mine = ClaimRecord(key, owner, now, now, now + lasts)
             if insert_missing(conn, _LEASE, [_row(mine)]) == 1:
                 return mine
@@ -77,7 +77,7 @@ class Claims(Session):
             if row is None:
                 # Released between the two statements: whoever comes next gets it.
                 return mine if insert_missing(conn, _LEASE, [_row(mine)]) == 1 else None
-            if not may_take_over(_claim(row), owner, now):
+            if not may_take_over(claim_of(row), owner, now):
                 return None
             conn.execute(_LEASE.update().where(_LEASE.c.key == key).values(**_row(mine)))
             return mine
@@ -88,7 +88,7 @@ class Claims(Session):
         """Who holds a key, alive or not; None if nobody does."""
         query = sa.select(_LEASE).where(_LEASE.c.key == key)
         row = self._read(lambda conn: conn.execute(query).first())
-        return None if row is None else _claim(row)
+        return None if row is None else claim_of(row)
 
     def blocker(self, key: str, owner: Owner) -> ClaimRecord | None:
         """The claim that keeps ``owner`` from taking a key now; None if `acquire` would do."""
@@ -98,8 +98,8 @@ class Claims(Session):
             row = conn.execute(query).first()
             if row is None:
                 return None
-            held = _claim(row)
-            return None if may_take_over(held, owner, _now(conn)) else held
+            held = claim_of(row)
+            return None if may_take_over(held, owner, database_now(conn)) else held
 
         return self._read(work)
 
@@ -110,8 +110,8 @@ class Claims(Session):
             query = query.where(_LEASE.c.key.startswith(prefix, autoescape=True))
 
         def work(conn: Connection) -> list[ClaimRecord]:
-            now = _now(conn)
-            held = [_claim(row) for row in conn.execute(query)]
+            now = database_now(conn)
+            held = [claim_of(row) for row in conn.execute(query)]
             return [c for c in held if c.expires > now and not is_dead(c.owner)]
 
         return self._read(work)
@@ -131,7 +131,7 @@ class Claims(Session):
         mine = sa.and_(*_owned(wanted, owner))
 
         def work(conn: Connection) -> set[str]:
-            now = _now(conn)
+            now = database_now(conn)
             lasts = now + timedelta(seconds=ttl_seconds)
             renewed = _LEASE.update().where(mine).values(heartbeat_at=now, expires_at=lasts)
             if conn.execute(renewed).rowcount == len(wanted):
@@ -176,7 +176,7 @@ def _close(conn: Connection, table: sa.Table, state: sa.Column[Any], values: dic
     return len(dead)
 
 
-def _now(conn: Connection) -> datetime:
+def database_now(conn: Connection) -> datetime:
     """The time that expiry is measured by: PostgreSQL's own, since its clients' clocks differ."""
     if conn.dialect.name == "sqlite":
         return utc_now()
@@ -206,6 +206,6 @@ def _row(claim: ClaimRecord) -> dict[str, Any]:
     }
 
 
-def _claim(row: Any) -> ClaimRecord:
+def claim_of(row: Any) -> ClaimRecord:
     owner = Owner(row.host, row.pid, row.process_start, row.note)
     return ClaimRecord(row.key, owner, row.acquired_at, row.heartbeat_at, row.expires_at)

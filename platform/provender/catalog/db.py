@@ -61,11 +61,12 @@ def check(url: str | Path) -> list[str]:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
-    from provender.catalog.tables import described
+    from provender.catalog.tables import described, is_described
 
     with _connected(url) as engine:
         with read_only(engine).begin() as conn:
-            context = MigrationContext.configure(conn, opts={"compare_type": True})
+            options = {"compare_type": True, "include_name": is_described}
+            context = MigrationContext.configure(conn, opts=options)
             return [str(difference) for difference in compare_metadata(context, described())]
 
 
@@ -135,7 +136,7 @@ def _refuse(state: State, revision: str | None, engine: Engine) -> None:
             f"The catalog has revision {revision}, which this code does not know: "
             f"it was written by a newer Provender, or by another program. This one knows {head()}.",
             where=masked(engine.url),
-            hint="Update Provender here, or use another catalog.",
+            hint="Update Provender here (pip install --upgrade provender), or use another catalog.",
         )
     if state == "foreign":
         raise CatalogError(

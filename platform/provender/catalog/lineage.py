@@ -10,12 +10,14 @@ from sqlalchemy.engine import Connection
 
 from provender.catalog import tables as t
 from provender.catalog.records import Lineage, LineageEdge, LineageNode, full_name
-from provender.catalog.session import Session, select_in
+from provender.catalog.session import Session, among, is_among, select_in
 from provender.errors import UnknownReference
 
 Direction = Literal["up", "down"]
 _EDGE = t.lineage
 _MADE = t.stage_output
+_FAR = {"up": 1, "down": 0}
+"""Where in a row of `_row` the end stands that is met second."""
 
 
 class LineageQueries(Session):
@@ -43,17 +45,19 @@ class LineageQueries(Session):
             start = _start_node(conn, id)
             if depth is not None and depth <= 0:
                 return Lineage((start,), ())
-            edges: list[LineageEdge] = []
             kinds: dict[str, str] = {}
-            seeds: sa.Select[Any] = sa.select(sa.literal(id).label("id"))
-            left = depth
             if start.kind == "artifact":
                 edges, kinds, seeds = _artifact_edges(conn, id, direction)
                 left = None if depth is None else depth - 1
-            for row in conn.execute(_walk(seeds, direction, left)) if left != 0 else ():
-                edges.append(LineageEdge(row.child_id, row.parent_id, row.via or None))
-                kinds[row.child_id] = row.child_kind
-                kinds[row.parent_id] = row.parent_kind
+            else:
+                edges, seeds, left = [], sa.select(sa.literal(id).label("id")), depth
+            if left is None:
+                found: Sequence[Any] = conn.execute(_walk(seeds, direction)).all()
+            else:
+                found = _steps(conn, list(kinds) if edges else [id], direction, left)
+            edges += [LineageEdge(child, parent, via or None) for child, parent, via, _ in found]
+            far = _FAR[direction]
+            kinds |= {row[far]: row[3] for row in found}
             kinds.pop(id, None)
             return Lineage((start, *_nodes(conn, kinds)), tuple(edges))
 
@@ -72,25 +76,48 @@ def _look_up_by_index(conn: Connection) -> None:
             conn.exec_driver_sql(f"SET LOCAL {method} = off")
 
 
-def _walk(seeds: sa.Select[Any], direction: Direction, depth: int | None) -> sa.Select[Any]:
-    """All edges reached from the seeds.
-
-    UNION on the id alone visits a node once, however many paths lead to it; the distance is
-    carried only where a limit is asked for, since it makes one node many rows.
+def _walk(seeds: sa.Select[Any], direction: Direction) -> sa.Select[Any]:
+    """All edges reached from the seeds; UNION on the id alone visits a node once, however many
+    paths lead to it, and ends where a cycle closes.
     """
-    near, far = _EDGE.c.child_id, _EDGE.c.parent_id
-    if direction == "down":
-        near, far = far, near
-    if depth is None:
-        walk = seeds.cte("walk", recursive=True)
-        walk = walk.union(sa.select(far).join(walk, near == walk.c.id))
-        inside = sa.select(walk.c.id)
-    else:
-        walk = seeds.add_columns(sa.literal(0).label("distance")).cte("walk", recursive=True)
-        step = sa.select(far, walk.c.distance + 1).join(walk, near == walk.c.id)
-        walk = walk.union(step.where(walk.c.distance < depth - 1))
-        inside = sa.select(walk.c.id).distinct()
-    return sa.select(_EDGE).where(near.in_(inside)).order_by(*_EDGE.primary_key.columns)
+    near, far = _ends(direction)
+    walk = seeds.cte("walk", recursive=True)
+    walk = walk.union(sa.select(far).join(walk, near == walk.c.id))
+    inside = sa.select(walk.c.id)
+    return sa.select(*_row(direction)).where(near.in_(inside)).order_by(*_EDGE.primary_key.columns)
+
+
+def _steps(conn: Connection, seeds: Sequence[str], direction: Direction, depth: int) -> list[Any]:
+    """The edges at most ``depth`` steps away, one query a step.
+
+    In one recursive query the distance would have to be carried along, and a node that is reached
+    by ways of many lengths would be that many rows.
+    """
+    near, _ = _ends(direction)
+    far = _FAR[direction]
+    beside = sa.select(*_row(direction)).where(is_among(conn, near, "border"))
+    found: list[Any] = []
+    seen, border = set(seeds), set(seeds)
+    for _ in range(depth):
+        rows = conn.execute(beside, {"border": among(conn, sorted(border))}).all()
+        found += rows
+        border = {row[far] for row in rows} - seen
+        seen |= border
+        if not border:
+            break
+    return found
+
+
+def _row(direction: Direction) -> tuple[sa.Column[str], ...]:
+    """An edge, and the kind of its end that is met second."""
+    kind = _EDGE.c.parent_kind if direction == "up" else _EDGE.c.child_kind
+    return (_EDGE.c.child_id, _EDGE.c.parent_id, _EDGE.c.via, kind)
+
+
+def _ends(direction: Direction) -> tuple[sa.Column[str], sa.Column[str]]:
+    """The edge's end that is met first on the way, and the other."""
+    ends = (_EDGE.c.child_id, _EDGE.c.parent_id)
+    return ends if direction == "up" else ends[::-1]
 
 
 def _artifact_edges(
@@ -125,19 +152,23 @@ def _nodes(conn: Connection, kinds: dict[str, str]) -> list[LineageNode]:
     def of_kind(kind: str) -> list[str]:
         return sorted(id for id, found in kinds.items() if found == kind)
 
-    return [
+    found = [
         *_version_nodes(conn, of_kind("version")),
         *_stage_nodes(conn, of_kind("stage")),
         *map(_artifact_node, of_kind("artifact")),
     ]
+    there = {node.id for node in found}
+    return [*found, *(_missing_node(id, kinds[id]) for id in sorted(kinds.keys() - there))]
 
 
 def _version_nodes(conn: Connection, ids: Iterable[str]) -> list[LineageNode]:
     made = t.version
 
     def query(batch: Sequence[str]) -> sa.Select[Any]:
+        # Not the documents: they are large, and lineage is long.
+        columns = (made.c.id, made.c.version, made.c.fingerprint, made.c.status, made.c.run_id)
         return (
-            sa.select(made, t.dataset.c.name, t.dataset.c.config)
+            sa.select(*columns, t.dataset.c.name, t.dataset.c.config)
             .join(t.dataset, t.dataset.c.id == made.c.dataset_id)
             .where(made.c.id.in_(batch))
         )
@@ -156,19 +187,26 @@ def _version_nodes(conn: Connection, ids: Iterable[str]) -> list[LineageNode]:
 def _stage_nodes(conn: Connection, ids: Iterable[str]) -> list[LineageNode]:
     ran = t.stage_execution
 
-    def query(batch: Sequence[str]) -> sa.Select[Any]:
-        return sa.select(ran).where(ran.c.id.in_(batch)).order_by(ran.c.seq)
+    names = (ran.c.id, ran.c.dataset, ran.c.config, ran.c.key)
+    columns = (*names, ran.c.fingerprint, ran.c.state, ran.c.run_id)
+    query = sa.select(*columns).where(is_among(conn, ran.c.id, "ids")).order_by(ran.c.seq)
+    rows = conn.execute(query, {"ids": among(conn, ids)}).all()
 
     return [
         LineageNode(
-            row.id,
+            id,
             "stage",
-            f"{full_name(row.dataset, row.config)}:{row.key}",
-            {"fingerprint": row.fingerprint, "state": row.state, "run_id": row.run_id},
+            f"{dataset}/{config}:{key}" if config else f"{dataset}:{key}",
+            {"fingerprint": fingerprint, "state": state, "run_id": run_id},
         )
-        for row in select_in(conn, query, ids)
+        for id, dataset, config, key, fingerprint, state, run_id in rows
     ]
 
 
 def _artifact_node(digest: str) -> LineageNode:
     return LineageNode(digest, "artifact", digest, {})
+
+
+def _missing_node(id: str, kind: str) -> LineageNode:
+    """What stands in for a node that an edge names and no table knows."""
+    return LineageNode(id, "missing", f"{kind} {id}", {"kind": kind, "status": "missing"})

@@ -1,23 +1,22 @@
-"""Who read which version, what each URL last gave, and read-only SQL for people."""
+"""Who read which version, and what each URL last gave."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import SQLAlchemyError
 
 from provender.catalog import tables as t
 from provender.catalog.columns import new_id, utc_now
-from provender.catalog.engine import catalog_error
 from provender.catalog.processes import this_process
-from provender.catalog.records import ConsumptionRecord, DownloadRecord, SqlResult, full_name
+from provender.catalog.records import ConsumptionRecord, DownloadRecord, full_name
 from provender.catalog.runs import user_name
+from provender.catalog.searching import dataset_of, note
 from provender.catalog.session import Session, select_in, upsert
 from provender.catalog.versions import one_version
-from provender.errors import CatalogError
 
 Document = Mapping[str, Any]
 
@@ -32,6 +31,8 @@ class Consumption(Session):
         *,
         splits: Iterable[str] = (),
         facts: Document | None = None,
+        id: str | None = None,
+        started_at: datetime | None = None,
     ) -> str:
         """Notes that a job reads a version, and gives the note's id.
 
@@ -40,28 +41,51 @@ class Consumption(Session):
             job: name of the training job, evaluation, notebook ...
             splits: the splits, or split expressions, that are read.
             facts: anything else worth keeping, JSON-ready: model, checkpoint, orchestrator ids.
+            id: made up by the caller, so that a note sent twice is kept once.
+            started_at: when reading began, for a note that is sent later; by default now.
 
         Raises:
             UnknownReference: there is no such version.
         """
         owner = this_process()
         row = {
-            "id": new_id(),
+            "id": id or new_id(),
             "version_id": version_id,
             "job": job,
             "splits": list(splits),
             "host": owner.host,
             "user_name": user_name(),
             "facts": dict(facts or {}),
-            "started_at": utc_now(),
+            "started_at": started_at or utc_now(),
         }
 
         def work(conn: Connection) -> None:
             one_version(conn, version_id)
+            known = sa.select(t.consumption.c.seq).where(t.consumption.c.id == row["id"])
+            if id is not None and conn.scalar(known) is not None:
+                return
             conn.execute(t.consumption.insert(), row)
+            note(conn, dataset_of(conn, version_id), version_id, {"job": [job]})
 
         self._write(work)
         return str(row["id"])
+
+    def add_consumption_facts(self, id: str, facts: Document) -> None:
+        """Adds to what is known of a read: its position at a checkpoint, its end.
+
+        Args:
+            id: of the note, as `record_consumption` gave it; an unknown one changes nothing.
+            facts: JSON-ready; a name that is there already gets the new value.
+        """
+        mine = t.consumption.c.id == id
+
+        def work(conn: Connection) -> None:
+            known = conn.scalar(sa.select(t.consumption.c.facts).where(mine))
+            if known is not None:
+                values = {"facts": {**known, **facts}}
+                conn.execute(t.consumption.update().where(mine).values(values))
+
+        self._write(work)
 
     def consumptions(
         self, *, version_id: str | None = None, job: str | None = None, limit: int | None = 100
@@ -130,59 +154,6 @@ class Downloads(Session):
         return self._read(
             lambda conn: {row.url: DownloadRecord(*row) for row in select_in(conn, of_urls, wanted)}
         )
-
-
-class Sql(Session):
-    """The part of the catalog that lets people ask in SQL."""
-
-    def sql(self, statement: str, limit: int | None = 1000) -> SqlResult:
-        """Runs one statement that can only read; the documented views are `VIEWS`.
-
-        It runs on a connection of its own, which the database itself keeps from writing.
-
-        Args:
-            statement: one SELECT.
-            limit: rows at most; None for all.
-
-        Raises:
-            CatalogError: the database refuses the statement.
-        """
-        try:
-            with self._engine.connect() as conn:
-                conn.detach()
-                return _ask(conn, statement, limit)
-        except SQLAlchemyError as err:
-            raise catalog_error(err, self._url) from err
-
-
-def _ask(conn: Connection, statement: str, limit: int | None) -> SqlResult:
-    driver: Any = conn.connection.dbapi_connection
-    cursor = driver.cursor()
-    try:
-        if conn.dialect.name == "sqlite":
-            driver.execute("PRAGMA query_only=ON")
-            cursor.execute(statement)
-        else:
-            driver.read_only = True
-            # A prepared statement holds one command, so "COMMIT; DROP ..." is refused as such.
-            cursor.execute(statement, prepare=True)
-        if cursor.description is None:
-            return SqlResult((), (), truncated=False)
-        columns = tuple(column[0] for column in cursor.description)
-        rows = cursor.fetchall() if limit is None else cursor.fetchmany(limit + 1)
-        cut = limit is not None and len(rows) > limit
-        return SqlResult(columns, tuple(map(tuple, rows[:limit])), truncated=cut)
-    except _driver_errors(conn) as err:
-        said = next(iter(str(err).strip().splitlines()), type(err).__name__)
-        message = f"The statement was refused: {said}"
-        hint = "It may only read. The stable views are v_versions, v_lineage, v_stage_runs, v_cache_hits."
-        raise CatalogError(message, where=statement.strip()[:200], hint=hint) from err
-
-
-def _driver_errors(conn: Connection) -> type[Exception]:
-    """The base of all errors that the driver behind a connection raises."""
-    errors: type[Exception] = conn.dialect.loaded_dbapi.Error
-    return errors
 
 
 def _consumption(row: Any) -> ConsumptionRecord:

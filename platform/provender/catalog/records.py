@@ -118,7 +118,11 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class SplitRecord:
-    """One split of a version; ``bytes`` counts its shard files."""
+    """One split of a version; ``bytes`` counts its shard files.
+
+    ``statistics`` is written when a version is registered. Reading versions leaves it empty, for
+    it is large: `Catalog.statistics` gives it.
+    """
 
     name: str
     examples: int
@@ -161,6 +165,7 @@ class VersionRecord:
         path: the version's folder relative to the store's root.
         uri: the same, absolute.
         successor_id: the version to use instead, once retracted or replaced.
+        removed: when its files were removed from the store, or None.
     """
 
     id: str
@@ -181,6 +186,7 @@ class VersionRecord:
     retracted_by: str | None = None
     retract_reason: str | None = None
     successor_id: str | None = None
+    removed: datetime | None = None
 
     @property
     def examples(self) -> int:
@@ -250,6 +256,56 @@ class ClaimRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaseRecord:
+    """A reader's promise that it still needs a version's files.
+
+    Attributes:
+        id: the lease, 32 hex digits.
+        version_id: the version.
+        purpose: what reads it, e.g. ``pull`` or ``training job-7``.
+        owner: the process.
+    """
+
+    id: str
+    version_id: str
+    purpose: str
+    owner: Owner
+    acquired: datetime
+    heartbeat: datetime
+    expires: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRecord:
+    """What one check found when a build was about to publish.
+
+    Attributes:
+        version: number that was to be published.
+        name: e.g. ``min_examples``, or the name of the project's function.
+        scope: split, or split/feature; empty for the whole version.
+        state: ``passed``, ``failed``, ``allowed`` (failed, and somebody said why that is right)
+            or ``skipped`` (there was nothing to compare with; the message says what).
+        measured: the number found, None where there is none.
+        bound: the number asked for, None where there is none.
+        allowed_by: who overrode it, None unless ``allowed``.
+    """
+
+    run_id: str
+    dataset: str
+    config: str
+    version: str
+    name: str
+    scope: str
+    state: str
+    measured: float | None
+    bound: float | None
+    message: str
+    allowed_by: str | None
+    allow_reason: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumptionRecord:
     """One job reading one version."""
 
@@ -287,7 +343,8 @@ class LineageNode:
     """A version, a stage execution, or an artifact that came from outside.
 
     Attributes:
-        kind: ``version``, ``stage`` or ``artifact``.
+        kind: ``version``, ``stage`` or ``artifact``; ``missing`` where an edge names something of
+            which nothing else is on record.
         name: ``xsum:1.0.0``, ``xsum:shards/train/00003``, or the artifact's digest.
         facts: ``fingerprint`` and ``status`` or ``state`` and ``run_id``.
     """

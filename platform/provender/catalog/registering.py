@@ -14,6 +14,7 @@ from provender.catalog.aliases import LATEST, dataset_id, move_alias
 from provender.catalog.columns import new_id, utc_now
 from provender.catalog.edges import record_edges
 from provender.catalog.records import ShardRecord, SplitRecord, VersionRecord, full_name
+from provender.catalog.searching import note_version
 from provender.catalog.session import Session, insert_missing
 from provender.catalog.versions import one_version
 from provender.errors import ConflictError
@@ -146,6 +147,16 @@ def _register(conn: Connection, request: _Request) -> VersionRecord:
         _name_successor(conn, key, request.version, version_id)
     for name in request.aliases:
         move_alias(conn, key, name, version_id, who=request.who, run_id=request.run_id)
+    note_version(
+        conn,
+        key,
+        version_id,
+        dataset=request.dataset,
+        config=request.config,
+        features=request.features,
+        info=request.info,
+        splits=[split.name for split in request.splits],
+    )
     return one_version(conn, version_id)
 
 
@@ -260,6 +271,7 @@ def _store_version(
         "retracted_by": None,
         "retract_reason": None,
         "successor_id": None,
+        "removed_at": None,
     }
     if not exists:
         conn.execute(_VERSION.insert(), row)

@@ -6,7 +6,7 @@ scripts; a test holds the list against the scripts.
 
 from __future__ import annotations
 
-REVISIONS: tuple[str, ...] = ("0001", "0002")
+REVISIONS: tuple[str, ...] = ("0001", "0002", "0003", "0004")
 
 
 def head() -> str:

@@ -107,10 +107,15 @@ class Runs(Session):
         self._write(lambda conn: insert_missing(conn, t.run_hit, rows))
 
     def runs(
-        self, dataset: str | None = None, limit: int | None = 100, *, config: str | None = None
+        self,
+        dataset: str | None = None,
+        limit: int | None = 100,
+        *,
+        config: str | None = None,
+        offset: int = 0,
     ) -> list[RunRecord]:
         """Runs, newest first; those of one dataset, and of one config, where given."""
-        query = sa.select(t.run).order_by(t.run.c.seq.desc()).limit(limit)
+        query = sa.select(t.run).order_by(t.run.c.seq.desc()).limit(limit).offset(offset or None)
         if dataset is not None:
             query = query.where(t.run.c.dataset == dataset)
         if config is not None:

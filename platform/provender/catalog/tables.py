@@ -11,6 +11,7 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -89,7 +90,10 @@ version = Table(
     Column("retracted_by", Text),
     Column("retract_reason", Text),
     Column("successor_id", Text, ForeignKey("version.id")),
+    Column("removed_at", UtcTime),
     Index("ix_version_dataset_id_created_at", "dataset_id", "created_at"),
+    Index("ix_version_dataset_id_status", "dataset_id", "status"),
+    Index("ix_version_run_id", "run_id"),
     Index(
         "uq_version_published",
         "dataset_id",
@@ -154,6 +158,33 @@ alias_history = Table(
     Column("at", UtcTime, nullable=False),
     Column("by", Text, nullable=False),
     Column("run_id", Text),
+    Index("ix_alias_history_dataset_id_name", "dataset_id", "name", "seq"),
+)
+
+tag = Table(
+    "tag",
+    metadata,
+    Column("version_id", Text, ForeignKey("version.id"), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("set_at", UtcTime, nullable=False),
+    Column("set_by", Text, nullable=False),
+    Index("ix_tag_name", "name"),
+)
+
+# One row a distinct text of a dataset. The databases' full-text index `search_index` stands over
+# `words`; its form differs from one to the other, so only the migration knows it.
+search_part = Table(
+    "search_part",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("dataset_id", Text, nullable=False),
+    Column("field", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("words", Text, nullable=False),
+    Column("version_id", Text),
+    Column("noted_at", UtcTime, nullable=False),
+    UniqueConstraint("dataset_id", "field", "digest"),
 )
 
 stage_execution = Table(
@@ -254,6 +285,26 @@ lease = Table(
     Column("expires_at", UtcTime, nullable=False),
 )
 
+check_result = Table(
+    "check_result",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("run_id", Text, nullable=False, index=True),
+    Column("dataset", Text, nullable=False),
+    Column("config", Text, nullable=False),
+    Column("version", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("measured", Float),
+    Column("bound", Float),
+    Column("message", Text, nullable=False),
+    Column("allowed_by", Text),
+    Column("allow_reason", Text),
+    Column("at", UtcTime, nullable=False),
+    Index("ix_check_result_dataset_config", "dataset", "config"),
+)
+
 consumption = Table(
     "consumption",
     metadata,
@@ -279,6 +330,15 @@ download = Table(
     Column("facts", JSON, nullable=False),
     Column("fetched_at", UtcTime, nullable=False),
 )
+
+
+def is_described(name: str | None, *_: object) -> bool:
+    """Whether something in the database is to be compared with the tables here.
+
+    The full-text index is not: SQLite keeps it in tables of its own making, and neither database
+    can tell SQLAlchemy what it stands over.
+    """
+    return not (name or "").startswith("search_index")
 
 
 def described() -> MetaData:

@@ -303,12 +303,14 @@ def version_records(conn: Connection, rows: Iterable[Any]) -> list[VersionRecord
     stat = t.split_stat
 
     def of_versions(batch: Sequence[str]) -> sa.Select[Any]:
-        here = sa.select(stat).where(stat.c.version_id.in_(batch))
+        # Not the statistics: they are large, and lists of versions are long.
+        wanted = (stat.c.version_id, stat.c.split, stat.c.examples, stat.c.bytes, stat.c.shards)
+        here = sa.select(*wanted).where(stat.c.version_id.in_(batch))
         return here.order_by(stat.c.version_id, stat.c.position)
 
     for row in select_in(conn, of_versions, splits):
         splits[row.version_id].append(
-            SplitRecord(row.split, row.examples, row.bytes, row.shards, row.statistics)
+            SplitRecord(row.split, row.examples, row.bytes, row.shards)
         )
     aliases = aliases_of(conn, splits)
     return [
@@ -331,6 +333,7 @@ def version_records(conn: Connection, rows: Iterable[Any]) -> list[VersionRecord
             retracted_by=row.retracted_by,
             retract_reason=row.retract_reason,
             successor_id=row.successor_id,
+            removed=row.removed_at,
         )
         for row in found
     ]
@@ -353,6 +356,7 @@ def _mark(
             retracted_by=who,
             retracted_at=None if status == "published" else utc_now(),
             successor_id=successor,
+            **({"removed_at": None} if status == "published" else {}),
         )
     )
 
