@@ -1,0 +1,1 @@
+"""The pages, one module a subject; each has a ``router``."""
