@@ -92,6 +92,39 @@ def test_stores(project: Path, said: str, means: str) -> None:
     assert load(project, store=said).store == means
 
 
+def test_the_transform_cache_lies_in_a_local_store(project: Path) -> None:
+    assert load(project).cache == project.parent / "provender" / "cache"
+    assert load(project, store="gs://bucket/x").cache == project.parent / "provender" / "cache"
+    assert load(project, 'store = "s"').cache == project / "s" / "cache"
+    assert load(project, 'cache = "c"').cache == project / "c"
+    assert load(project, environ={"PROVENDER_CACHE": "/fast"}).cache == Path("/fast")
+
+
+@pytest.mark.parametrize(
+    ("said", "means"),
+    [
+        ("20GB", 20 * 10**9),
+        ("1.5 GiB", 3 << 29),
+        ("500 mib", 500 << 20),
+        ("7k", 7000),
+        ("0", 0),
+        ("123456", 123456),
+        ("12 B", 12),
+        ("none", None),
+        ("Unlimited", None),
+        ("", 50 << 30),
+    ],
+)
+def test_what_the_transform_cache_may_hold(project: Path, said: str, means: int | None) -> None:
+    assert load(project, environ={"PROVENDER_CACHE_LIMIT": said}).cache_limit == means
+    assert load(project, f"cache_limit = {said!r}").cache_limit == means
+
+
+def test_a_limit_can_be_a_number(project: Path) -> None:
+    assert load(project, "cache_limit = 5_000_000").cache_limit == 5_000_000
+    assert load(project, "cache_limit = 5e9").cache_limit == 5_000_000_000
+
+
 def test_a_remote_store_leaves_the_rest_at_home(project: Path) -> None:
     found = load(project, store="gs://bucket/x")
     home = project.parent / "provender"
@@ -116,6 +149,11 @@ def test_not_offline(project: Path, said: str) -> None:
         ("workers = -1", "workers must be"),
         ('workers = "many"', "workers must be"),
         ('offline = "perhaps"', "offline must be"),
+        ('cache_limit = "lots"', "cache_limit must be a size"),
+        ("cache_limit = -1", "cache_limit must be a size"),
+        ("cache_limit = true", "cache_limit must be a size"),
+        ('cache_limit = "5 iB"', "cache_limit must be a size"),
+        ('cache = "gs://bucket/x"', "cache must be a local folder"),
         ("mirrors = 3", "mirrors"),
         ("datasets = 3", "datasets"),
         ("[datasets]\nown = 3", "'own' needs a table"),
@@ -134,6 +172,7 @@ def test_what_makes_no_sense_is_refused(project: Path, text: str, message: str) 
     [
         ("stor = 's'", "stor", "store"),
         ("worker = 3", "worker", "workers"),
+        ("cache_limits = 3", "cache_limits", "cache_limit"),
         ("[dataset.own]\nbuilder = 'a:B'", "dataset", "datasets"),
         ("[datasets.own]\nbuilder = 'a:B'\nconfg = 'x'", "confg", "config"),
         ("[datasets.own]\nbuilder = 'a:B'\nnum_shard = 2", "num_shard", "num_shards"),

@@ -21,7 +21,8 @@ and exits with ``exit_code``.
     ├── StoreError                 7   the store cannot be reached or written
     │   └── DiskFull               7
     ├── CatalogError               7   the catalog cannot be reached, or is of another revision
-    └── WorkerDied                 8   a worker process ended without an answer
+    ├── WorkerDied                 8   a worker process ended without an answer
+    └── ChecksFailed               9   a version is not what the project's checks ask for
 """
 
 from __future__ import annotations
@@ -188,3 +189,9 @@ class WorkerDied(ProvenderError):
     """A worker process ended without an answer (killed, out of memory, crashed)."""
 
     exit_code = 8
+
+
+class ChecksFailed(ProvenderError):
+    """A version that was about to be published fails checks; ``facts`` lists all of them."""
+
+    exit_code = 9

@@ -229,7 +229,7 @@ def _compute(
         "setting",
         {
             "config": _config(builder),
-            "arguments": dict(loaded.spec.kwargs),
+            "arguments": _arguments(cls, loaded.spec.kwargs),
             **{f"code of {walk.tree.name}": walk.tree for walk in made},
         },
     )
@@ -262,6 +262,12 @@ def _with_version(
     if read is not None and not read & _VERSION_ATTRIBUTES:
         return tree
     return combine(tree.name, {"code": tree, "version": loaded.version})
+
+
+def _arguments(cls: type, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Constructor arguments, without those the class declares to say only where data lie."""
+    places = getattr(cls, "PLACES", ())
+    return {name: value for name, value in kwargs.items() if name not in places}
 
 
 def _config(builder: Any) -> dict[str, Any]:

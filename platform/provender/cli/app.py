@@ -9,11 +9,20 @@ import typer
 
 from provender.cli import (
     building,
+    caching,
+    comparing,
     database,
     explaining,
+    exporting,
+    finding,
     history,
+    naming,
     project,
     reading,
+    retention,
+    serving,
+    sql,
+    tracing,
     upkeep,
     versions,
 )
@@ -66,7 +75,25 @@ app.callback(
     epilog=epilog("provender build digits", "provender show digits"),
 )(_top)
 
-for _group in (project, building, explaining, versions, history, reading, upkeep, database):
+for _group in (
+    project,
+    building,
+    explaining,
+    tracing,
+    versions,
+    naming,
+    finding,
+    history,
+    reading,
+    comparing,
+    serving,
+    upkeep,
+    retention,
+    caching,
+    sql,
+    exporting,
+    database,
+):
     _group.register(app)
 
 

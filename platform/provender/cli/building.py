@@ -37,7 +37,8 @@ def register(app: typer.Typer) -> None:
         "build",
         "provender build digits",
         "provender build my_set.py:MySet --workers 4 --max-examples 1000",
-        options=p.BUILD,
+        'provender build xsum --allow max_drift --reason "new source, checked by hand"',
+        options=p.PUBLISH,
     )(build)
 
 
@@ -53,7 +54,8 @@ def open_build(
     from provender.engine.session import Options, open_session
     from provender.refs import DatasetRef
 
-    asked = Options(**{**options, "force": tuple(options.get("force") or ())})
+    several = {name: tuple(options.get(name) or ()) for name in ("force", "allow")}
+    asked = Options(**{**options, **several})
     wanted = DatasetRef.parse(ref).with_(config=config, version=version)
     return open_session(wanted, call.settings, asked, catalog=call.catalog)
 
@@ -141,10 +143,19 @@ def _summarise(call: Invocation, watch: Watch, built: Built) -> None:
         [
             ("path", version.uri),
             ("holds", holdings(version)),
+            ("checks", _checks(call, built)),
             ("time", f"{seconds_text(built.seconds)}, {_outcome(built)}"),
             ("run", short_id(built.run_id)),
         ]
     )
+
+
+def _checks(call: Invocation, built: Built) -> str:
+    """``6 passed, 1 allowed``; empty where none were made."""
+    if built.outcome != "succeeded":
+        return ""
+    states = [each.state for each in call.catalog.checks(run_id=built.run_id)]
+    return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
 
 
 def holdings(version: VersionRecord) -> str:

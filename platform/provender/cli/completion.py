@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -23,6 +23,29 @@ def complete_reference(ctx: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
+def complete_job(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The names of jobs that read a version."""
+    return _known(ctx, incomplete, lambda catalog: catalog.jobs())
+
+
+def complete_tag(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The tags that are in use."""
+    return _known(ctx, incomplete, lambda catalog: {each.tag for each in catalog.tags()})
+
+
+def _known(
+    ctx: typer.Context, incomplete: str, names: Callable[[Catalog], Iterable[str]]
+) -> list[str]:
+    try:
+        catalog = _existing(_settings(ctx))
+        if catalog is None:
+            return []
+        with catalog:
+            return sorted(each for each in names(catalog) if each.startswith(incomplete))
+    except Exception:  # noqa: BLE001 - a shell that completes must not print tracebacks
+        return []
+
+
 def complete_stage(incomplete: str) -> list[str]:
     """Kinds of stages; a stage can also be given by its whole key."""
     return [each for each in STAGES if each.startswith(incomplete)]
@@ -30,14 +53,8 @@ def complete_stage(incomplete: str) -> list[str]:
 
 def _references(ctx: typer.Context, incomplete: str) -> set[str]:
     from provender.builders.spec import SHIPPED
-    from provender.settings import load_settings
 
-    given = {**(ctx.parent.params if ctx.parent else {}), **ctx.params}
-    settings = load_settings(
-        store=given.get("store_url"),
-        catalog=given.get("catalog_url"),
-        file=given.get("config_file"),
-    )
+    settings = _settings(ctx)
     names = {*settings.datasets, *SHIPPED}
     catalog = _existing(settings)
     if catalog is None:
@@ -51,6 +68,22 @@ def _references(ctx: typer.Context, incomplete: str) -> set[str]:
     return names | {
         f"{each.dataset}/{each.config}" if each.config else each.dataset for each in known
     }
+
+
+def _settings(ctx: typer.Context) -> Settings:
+    from provender.settings import load_settings
+
+    given: dict[str, Any] = {}
+    place: Any = ctx
+    # Global options may stand before any part of the command: the innermost wins.
+    while place is not None:
+        given = {**place.params, **{name: v for name, v in given.items() if v}}
+        place = place.parent
+    return load_settings(
+        store=given.get("store_url"),
+        catalog=given.get("catalog_url"),
+        file=given.get("config_file"),
+    )
 
 
 def _below(catalog: Catalog, name: str, mark: str) -> Iterable[str]:

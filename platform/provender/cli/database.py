@@ -1,22 +1,17 @@
-"""``db`` and ``sql``: the catalog's database itself."""
+"""``db``: the catalog's database itself."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from provender.cli import parameters as p
 from provender.cli.commands import command, epilog
 from provender.cli.invocation import Invocation
 from provender.cli.parsing import Group
-from provender.cli.tables import Column
 from provender.errors import CatalogError
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this group."""
-    command(app, "sql", 'provender sql "SELECT * FROM v_versions"')(sql)
     group = typer.Typer(
         cls=Group,
         no_args_is_help=True,
@@ -87,22 +82,3 @@ def check(call: Invocation) -> int:
     for each in differences:
         call.out.line(each)
     return CatalogError.exit_code if differences else 0
-
-
-def sql(
-    call: Invocation,
-    statement: Annotated[
-        str, typer.Argument(metavar="STATEMENT", help="One SELECT; the database allows no other.")
-    ],
-    limit: p.Limit = 1000,
-) -> None:
-    """Ask the catalog in SQL, read-only. Stable views: v_versions, v_stage_runs, v_lineage ..."""
-    found = call.catalog.sql(statement, limit)
-    if call.json:
-        rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
-        call.out.document({"rows": rows, "truncated": found.truncated})
-        return
-    columns = [Column(name) for name in found.columns]
-    call.out.table(columns, [["" if v is None else str(v) for v in row] for row in found.rows])
-    if found.truncated:
-        call.out.remark(f"Cut off after {limit} rows; --limit raises that.")

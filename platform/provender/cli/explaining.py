@@ -1,4 +1,4 @@
-"""``why`` and ``lineage``: where things come from."""
+"""``why``: what made stages run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from provender.cli.invocation import Invocation
 from provender.cli.stage_rows import COLUMNS, Row, grouped, is_part, named, reason_texts, why_text
 from provender.cli.tables import Column, state_style
 from provender.cli.units import time_text
+from provender.cli.versions import show_checks
 from provender.errors import UnknownReference
 
 if TYPE_CHECKING:
-    from provender.catalog import StageRecord
+    from provender.catalog import CheckRecord, StageRecord
     from provender.engine.plan import Plan, Step
 
 _COLUMNS = (
@@ -29,7 +30,6 @@ _COLUMNS = (
 def register(app: typer.Typer) -> None:
     """Adds the commands of this group."""
     command(app, "why", "provender why xsum examples/train", "provender why xsum --run 3f0c")(why)
-    command(app, "lineage", "provender lineage xsum:1.0.0 --up --depth 2")(lineage)
 
 
 def why(
@@ -56,8 +56,10 @@ def why(
                 where=ref,
                 hint=f"There are: {', '.join(dict.fromkeys(row.key for row in rows))}.",
             )
+    checks = [] if stage is not None and stage != "register" else _checks(call, ref, run)
     if call.json:
-        call.out.document({"about": about, "stages": [_document(row) for row in shown]})
+        stages = [_document(row) for row in shown]
+        call.out.document({"about": about, "stages": stages, "checks": checks})
         return
     call.out.remark(_TITLES[about].format(ref=ref, run=run))
     whole = call.verbose or stage is not None
@@ -73,6 +75,21 @@ def why(
         call.out.remark(
             "Such a build is refused: the number is published. `provender plan` says more."
         )
+    show_checks(call, [each for each in checks if each.state in ("failed", "allowed")])
+
+
+def _checks(call: Invocation, ref: str, run: str | None) -> list[CheckRecord]:
+    """What checks found in that run, or in the latest that made any of this dataset."""
+    from provender.cli.references import known_dataset
+
+    if run is not None:
+        return call.catalog.checks(run_id=call.catalog.run(run).id)
+    try:
+        dataset, config = known_dataset(call, ref)
+    except UnknownReference:  # it was never built
+        return []
+    found = call.catalog.checks(dataset=dataset, config=config)
+    return [each for each in found if each.run_id == found[0].run_id]
 
 
 _TITLES = {
@@ -139,29 +156,3 @@ def _rows(call: Invocation, records: list[StageRecord]) -> list[Row]:
         for each in records
         if call.verbose or not is_part(each.key)
     ]
-
-
-def lineage(
-    call: Invocation,
-    ref: p.Ref,
-    up: Annotated[bool, typer.Option("--up", help="What it was made from (the default).")] = False,
-    down: Annotated[bool, typer.Option("--down", help="What was made from it.")] = False,
-    depth: Annotated[
-        int | None, typer.Option("--depth", min=1, help="At most so many steps away.")
-    ] = None,
-) -> None:
-    """Draw what a version was made from, or what was made from it."""
-    from provender.cli.lineage_tree import tree_lines
-    from provender.cli.references import version_of
-
-    version = version_of(call, ref)
-    directions = [name for name, asked in (("up", up), ("down", down)) if asked] or ["up"]
-    found = {name: call.catalog.lineage(version.id, name, depth) for name in directions}  # type: ignore[arg-type]
-    if call.json:
-        call.out.document({"version": version.name, **found})
-        return
-    for name, graph in found.items():
-        if len(found) > 1:
-            call.out.line("made from:" if name == "up" else "made into:", style="bold")
-        for line in tree_lines(graph, name, verbose=call.verbose):
-            call.out.line(line)

@@ -11,6 +11,7 @@ from provender.errors import SettingsError
 
 if TYPE_CHECKING:
     from provender.catalog import Catalog
+    from provender.questions import Questions
     from provender.settings import Settings
     from provender.store import Store
 
@@ -64,6 +65,13 @@ class Invocation:
         from provender.catalog import Catalog
 
         return Catalog.open(self.settings.catalog)
+
+    @cached_property
+    def questions(self) -> Questions:
+        """The open catalog, as people ask it."""
+        from provender.questions import Questions
+
+        return Questions(self.catalog, self.settings)
 
     @cached_property
     def store(self) -> Store:

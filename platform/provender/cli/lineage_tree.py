@@ -50,12 +50,29 @@ def tree_lines(graph: Lineage, direction: str, *, verbose: bool) -> Iterator[str
 def _leave_out_shortcuts(below: dict[str, dict[str, None]], start: str) -> None:
     """Drops the edges from the start to what is reached through its other neighbours anyway.
 
-    A version has an edge to every stage behind it. All nodes are reached from the start and the
-    graph has no cycles, so a neighbour with another edge to it is reached through that one too.
+    A version has an edge to every stage behind it. In a graph without cycles a neighbour with
+    another edge to it is reached through that one; what only a cycle leads to keeps its own.
     """
     others = {far for near, fars in below.items() if near != start for far in fars}
-    kept = [far for far in below.get(start, ()) if far not in others]
+    direct = list(below.get(start, ()))
+    kept = [far for far in direct if far not in others]
+    reached = _reached(below, kept, {start})
+    for far in direct:
+        if far not in reached:
+            kept.append(far)
+            reached |= _reached(below, [far], reached)
     below[start] = dict.fromkeys(kept)
+
+
+def _reached(below: dict[str, dict[str, None]], roots: list[str], known: set[str]) -> set[str]:
+    found = set(known)
+    todo = [root for root in roots if root not in found]
+    while todo:
+        id = todo.pop()
+        if id not in found:
+            found.add(id)
+            todo += below.get(id, ())
+    return found
 
 
 def _level(

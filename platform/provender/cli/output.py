@@ -83,6 +83,16 @@ class Output:
         self.stream.write(json.dumps(plain(value), indent=2, ensure_ascii=False) + "\n")
         self.stream.flush()
 
+    def raw(self, text: str) -> None:
+        """Prints text that another program reads, as it is."""
+        self.stream.write(text + "\n")
+        self.stream.flush()
+
+    def aside(self, text: str) -> None:
+        """Says something about the result where it cannot be taken for a part of it."""
+        if not self.quiet and not self.json:
+            sys.stderr.write(clean(text) + "\n")
+
     def line(self, text: str = "", style: str = "") -> None:
         """Prints text that is part of the result."""
         if self.json:

@@ -91,6 +91,19 @@ AllowEmpty = Annotated[
     bool, typer.Option("--allow-empty", help="Publish splits that have no examples.")
 ]
 
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="CHECK",
+        help="Publish although this check fails: 'max_drift', 'max_drift:train/label'. Needs "
+        "--reason. Can be given again.",
+    ),
+]
+Reason = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="Why a check may fail; recorded.")
+]
+
 BUILD: dict[str, tuple[Any, Any]] = {
     "manual_dir": (ManualDir, None),
     "workers": (Workers, None),
@@ -105,3 +118,6 @@ BUILD: dict[str, tuple[Any, Any]] = {
     "allow_empty": (AllowEmpty, False),
 }
 """The options of a build, by the names that `provender.engine.session.Options` has for them."""
+
+PUBLISH: dict[str, tuple[Any, Any]] = {**BUILD, "allow": (Allow, None), "reason": (Reason, None)}
+"""Likewise, for commands that publish."""

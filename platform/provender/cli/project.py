@@ -32,6 +32,10 @@ store = {store}
 # Local folder for work in progress when the store is remote.
 # scratch = "/mnt/fast/provender"
 
+# Local folder of the transform cache (results of map, filter ...), and what it may hold.
+# cache = "/mnt/fast/provender-cache"
+# cache_limit = "50GiB"                # or "none"
+
 # Files that people must provide; a dataset's own subfolder is looked at first.
 # manual_dir = "manual"
 

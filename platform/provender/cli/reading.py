@@ -83,7 +83,9 @@ def head(
     from provender.cli.references import version_of
     from provender.training import head as run_head
 
-    examples = run_head(call.store, version_of(call, ref, retracted=False), split, count)
+    version = version_of(call, ref, retracted=False)
+    with call.catalog.lease(version.id, "head", wait=0):
+        examples = run_head(call.store, version, split, count)
     if call.json:
         call.out.document(examples)
         return

@@ -30,7 +30,7 @@ def version_of(call: Invocation, text: str, *, retracted: bool = True) -> Versio
 
 
 def known_dataset(call: Invocation, text: str) -> tuple[str, str]:
-    """The dataset and config that a reference means, among those with a version or a run.
+    """The dataset and config that a reference means, among those with a version, run or stage.
 
     Args:
         call: the invocation.
@@ -46,6 +46,8 @@ def known_dataset(call: Invocation, text: str) -> tuple[str, str]:
     known = [(each.dataset, each.config) for each in call.catalog.datasets()]
     # A dataset whose builds all failed has runs and no version.
     known += [(each.dataset, each.config) for each in call.catalog.runs(ref.name)]
+    # Data that was never published has neither, only transforms.
+    known += [(each.dataset, each.config) for each in call.catalog.stages(dataset=ref.name)]
     configs = sorted({config for dataset, config in known if dataset == ref.name})
     if ref.config in configs or (ref.config is None and "" in configs):
         return ref.name, ref.config or ""

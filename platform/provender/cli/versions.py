@@ -13,11 +13,9 @@ from provender.cli.tables import Column, state_style
 from provender.cli.units import bytes_text, short_id, time_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from provender.catalog import ArtifactRecord, VersionRecord
-
-_INPUT_STAGES = ("manual", "download")
+    from provender.catalog import CheckRecord, VersionRecord
 
 
 def register(app: typer.Typer) -> None:
@@ -78,11 +76,13 @@ def show(call: Invocation, ref: p.Ref) -> None:
     from provender.cli.references import version_of
 
     version = version_of(call, ref)
-    inputs = _inputs(call, version)
+    inputs = call.questions.inputs(version.id)
     if call.json:
         from provender.cli.documents import plain
 
-        call.out.document({**plain(version), "inputs": inputs})
+        held = call.catalog.leases(version.id)
+        more = {"inputs": inputs, "checks": _judged(call, version), "leases": held}
+        call.out.document({**plain(version), **more})
         return
     call.out.line(f"{version.name}  {version.status}", style="bold")
     call.out.pairs(_facts(call, version))
@@ -101,20 +101,60 @@ def show(call: Invocation, ref: p.Ref) -> None:
     call.out.table(columns, rows)
     call.out.line()
     call.out.table([Column("feature"), Column("type", wraps=True)], _features(version.features))
+    show_checks(call, [each for each in _judged(call, version) if each.state != "passed"])
     if inputs:
         call.out.line()
         columns = [Column("made from", wraps=True), Column("size", right=True), Column("sha256")]
         call.out.table(
             columns,
             [
-                (
-                    each["name"],
-                    bytes_text(each["size"]),
-                    each["digest"][: 64 if call.verbose else 16],
-                )
+                (each.name, bytes_text(each.size), each.digest[: 64 if call.verbose else 16])
                 for each in inputs
             ],
         )
+
+
+def _judged(call: Invocation, version: VersionRecord) -> list[CheckRecord]:
+    """What the checks found when the version was published."""
+    return call.catalog.checks(run_id=version.run_id) if version.run_id else []
+
+
+def show_checks(call: Invocation, found: Sequence[CheckRecord]) -> None:
+    """A table of checks that did not simply pass; nothing where there is none."""
+    if not found:
+        return
+    call.out.line()
+    columns = [
+        Column("check"),
+        Column("state", style=state_style),
+        Column("found", wraps=True),
+        Column("allowed by"),
+        Column("because", wraps=True),
+    ]
+    call.out.table(
+        columns,
+        [
+            (
+                f"{each.name} {each.scope}".rstrip(),
+                each.state,
+                each.message,
+                each.allowed_by or "",
+                each.allow_reason or "",
+            )
+            for each in found
+        ],
+    )
+
+
+def _checks_text(found: Sequence[CheckRecord]) -> str:
+    states = [each.state for each in found]
+    return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+
+
+def _readers_text(call: Invocation, version: VersionRecord) -> str:
+    held = call.catalog.leases(version.id)
+    shown = "; ".join(str(each.owner) for each in held[:3])
+    return shown + (f"; and {len(held) - 3} more" if len(held) > 3 else "")
 
 
 def _facts(call: Invocation, version: VersionRecord) -> list[tuple[str, str]]:
@@ -133,73 +173,22 @@ def _facts(call: Invocation, version: VersionRecord) -> list[tuple[str, str]]:
         ("retracted", retracted),
         ("reason", version.retract_reason or ""),
         ("use instead", successor.name if successor else ""),
+        ("files removed", f"{time_text(version.removed)} UTC" if version.removed else ""),
+        ("checks", _checks_text(_judged(call, version))),
+        ("read by", _readers_text(call, version)),
     ]
-
-
-def _inputs(call: Invocation, version: VersionRecord) -> list[dict[str, Any]]:
-    """What came from outside: every download and manual file behind the version."""
-    graph = call.catalog.lineage(version.id, "up")
-    stages = [
-        call.catalog.stage(node.id)
-        for node in graph.nodes
-        if node.kind == "stage" and node.name.rpartition(":")[2] in _INPUT_STAGES
-    ]
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for stage in stages:
-        for each in stage.outputs:
-            found[each.name, each.digest] = _input(stage.stage, each)
-        files: Mapping[str, Any] = stage.result.get("files", {}) if stage.stage == "manual" else {}
-        for name, about in files.items():
-            found[name, about["sha256"]] = {
-                "kind": "manual",
-                "name": name,
-                "size": about["size"],
-                "digest": about["sha256"],
-            }
-    return list(found.values())
-
-
-def _input(kind: str, artifact: ArtifactRecord) -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "name": artifact.name,
-        "size": artifact.size,
-        "digest": artifact.digest,
-    }
 
 
 def _features(features: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Feature name -> type in short, from TFDS's features.json; nested features are indented."""
+    from provender.questions.schema import fields_of
+
     rows: list[tuple[str, str]] = []
 
-    def walk(doc: Mapping[str, Any], depth: int) -> None:
-        inner = (doc.get("featuresDict") or {}).get("features") or {}
-        for name, about in inner.items():
-            kind = str(about.get("pythonClassName", "")).rpartition(".")[2]
-            rows.append((f"{'  ' * depth}{name}", f"{kind}{_detail(about)}"))
-            nested = about.get("sequence", {}).get("feature") if "sequence" in about else about
-            walk(nested or {}, depth + 1)
+    def walk(fields: list[dict[str, Any]], depth: int) -> None:
+        for field in fields:
+            rows.append((f"{'  ' * depth}{field['name']}", field["type"]))
+            walk(field.get("fields", []), depth + 1)
 
-    walk(features, 0)
+    walk(fields_of(features), 0)
     return rows
-
-
-def _detail(about: Mapping[str, Any]) -> str:
-    """Shape, dtype, number of classes and the like, as far as the document tells."""
-    parts: list[str] = []
-    for name, value in about.items():
-        if not isinstance(value, dict) or name in ("featuresDict", "sequence"):
-            continue
-        if dimensions := (value.get("shape") or {}).get("dimensions"):
-            sizes = ["?" if size in ("-1", -1) else str(size) for size in dimensions]
-            parts.append(f"({', '.join(sizes)})")
-        if value.get("dtype"):
-            parts.append(str(value["dtype"]))
-        if value.get("numClasses"):
-            parts.append(f"{value['numClasses']} classes")
-        if value.get("encodingFormat"):
-            parts.append(str(value["encodingFormat"]))
-    inner = about.get("sequence", {}).get("feature", {})
-    if inner.get("pythonClassName"):
-        parts.append(f"of {str(inner['pythonClassName']).rpartition('.')[2]}{_detail(inner)}")
-    return f" {' '.join(parts)}" if parts else ""
