@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from provender import catalog as catalog
     from provender.api import build as build
     from provender.api import builder as builder
+    from provender.api import data_source as data_source
     from provender.api import load as load
     from provender.api import plan as plan
     from provender.catalog import Catalog as Catalog
+    from provender.data.loading import load_dataset as load_dataset
     from provender.errors import ProvenderError as ProvenderError
     from provender.fingerprint import Hasher as Hasher
     from provender.refs import DatasetRef as DatasetRef
@@ -42,8 +44,10 @@ _HOME = {
     "build": "provender.api",
     "builder": "provender.api",
     "load": "provender.api",
+    "load_dataset": "provender.data.loading",
     "load_settings": "provender.settings",
     "plan": "provender.api",
+    "data_source": "provender.api",
     "even_splits": "provender.training.splits",
     "record_position": "provender.training.diary",
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from provender.builders.spec import BuilderSpec, spec_of
 from provender.catalog import VersionRecord
@@ -20,6 +20,9 @@ from provender.settings import Settings, load_settings
 from provender.store import Store
 from provender.training.diary import diary
 from provender.training.splits import SplitLike
+
+if TYPE_CHECKING:
+    from provender.training.random_access import DataSource
 
 
 def _session(
@@ -146,6 +149,38 @@ def load(
         facts = {"reference": ref, "pipeline": wanted.index, "pipelines": wanted.count}
         diary(settings.home, settings.catalog).opened(version.id, job, splits, facts)
     return data
+
+
+def data_source(
+    ref: str,
+    *,
+    split: SplitLike | None = None,
+    columns: Sequence[str] | None = None,
+    settings: Settings | None = None,
+) -> DataSource | dict[str, DataSource]:
+    """The examples of a published version by number, without TensorFlow.
+
+    Args:
+        ref: a version, see `provender.refs`.
+        split: an expression, a part made by `provender.even_splits`, or None for a dict with
+            every split.
+        columns: top-level features wanted; None means all.
+        settings: the project's settings; by default as provender.toml and the environment say.
+
+    Returns:
+        A sequence of examples as `tfds.data_source` gives them, or a dict of them by split name.
+
+    Raises:
+        UnknownReference: no such version, split or feature.
+    """
+    from provender.training.random_access import open_source
+    from provender.upkeep import find_version
+
+    settings = settings or load_settings()
+    catalog = open_catalog(settings)
+    version = find_version(catalog, DatasetRef.parse(ref))
+    store = Store.open(settings.store, scratch=str(settings.scratch))
+    return open_source(store, version, split, columns, catalog, settings.home)
 
 
 class Builder:

@@ -64,7 +64,7 @@ def parser(
         features = decoders.extract_features(features)
         decoders = decoders.decoders
     if columns is not None:
-        features = _only(features, columns, where)
+        features = only(features, columns, where)
 
     def single(serialized: Any) -> Tensors:
         return features.deserialize_example(serialized, decoders=decoders)
@@ -73,7 +73,12 @@ def parser(
     return Parser(features, _batch_parser(features, leaves) if leaves else None, single)
 
 
-def _only(features: Any, columns: Sequence[str], where: str) -> Any:
+def only(features: Any, columns: Sequence[str], where: str) -> Any:
+    """The chosen top-level features.
+
+    Raises:
+        UnknownReference: a name that is none; the message says what there is.
+    """
     import tensorflow_datasets as tfds
 
     known = list(features.keys()) if hasattr(features, "keys") else []
@@ -148,7 +153,7 @@ def _leaf(feature: Any, info: Any, key: str, decoder: Any) -> _Leaf | None:
         levels, inner = info.sequence_rank, tuple(info.shape[info.sequence_rank :])
     else:
         return None
-    if _skips(decoder) or (decoder is None and _as_stored(feature)):
+    if _skips(decoder) or (decoder is None and as_stored(feature)):
         return _Leaf(key, info, levels, inner)
     if decoder is not None or levels or inner or None in (feature.shape or (None,)):
         return None
@@ -161,7 +166,7 @@ def _skips(decoder: Any) -> bool:
     return type(decoder) is decode.SkipDecoding
 
 
-def _as_stored(feature: Any) -> bool:
+def as_stored(feature: Any) -> bool:
     """Whether a feature's values are its stored values."""
     import tensorflow_datasets as tfds
 

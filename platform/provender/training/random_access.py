@@ -1,0 +1,244 @@
+"""Examples of a version by number, as `tfds.data_source` gives them, from the plain TFRecord files.
+
+TFDS needs a second copy of the data in the ArrayRecord format for this. The offset index that
+every version carries makes the TFRecord files themselves addressable. Nothing here imports
+TensorFlow. The object is a sequence, so samplers of torch, grain and the like take it as it is.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from provender.training.contents import contents_of, index_name
+from provender.training.feed.plan import pieces_of
+from provender.training.heading import shard_files
+from provender.training.shard_cache import HeldShard, ShardCache, ShardKey
+from provender.training.splits import SplitLike, resolve_split
+from provender.training.wire import parse_example
+
+if TYPE_CHECKING:
+    from provender.catalog import Catalog, VersionRecord
+    from provender.records import ShardReader
+    from provender.store import Store
+
+Example = dict[str, Any]
+
+
+class DataSource(Sequence[Example]):
+    """The examples of a split.
+
+    Args:
+        store: where the version lies; shards of a remote one come through the local shard cache.
+        version: the version.
+        split: a split expression, or a part of one.
+        columns: top-level features wanted; None means all.
+        catalog: says what the shards are; without it the version's manifest does.
+        home: of the project, which holds the shard cache.
+
+    Raises:
+        UnknownReference: an unknown split or column; the message says what there is.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        version: VersionRecord,
+        split: SplitLike,
+        columns: Sequence[str] | None = None,
+        catalog: Catalog | None = None,
+        home: Path | None = None,
+    ) -> None:
+        files = shard_files(version)
+        lengths = {name: [count for _, count in each] for name, each in files.items()}
+        self.name = version.name
+        self.split = split
+        self._pieces = pieces_of(resolve_split(split, lengths, where=version.name), files)
+        self._ends = list(itertools.accumulate(len(each) for each in self._pieces))
+        self._store = store
+        self._folder = version.path
+        self._facts = contents_of(store, version, catalog)
+        self._home = home
+        self._readers: dict[str, ShardReader] = {}
+        self._held: list[HeldShard] = []
+        self._features, self._columns = version.features or {}, columns
+        self._decode = decoder_of(self._features, columns, version.name)
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, index: int) -> Example: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Example]: ...
+
+    def __getitem__(self, index: int | slice) -> Example | list[Example]:
+        """An example as a nested dict of NumPy arrays, numbers and bytes; or a list of them.
+
+        Raises:
+            IndexError: there is no such example.
+            DamageError: its record is damaged; the message says which and where.
+        """
+        if isinstance(index, slice):
+            return self.__getitems__(range(*index.indices(len(self))))
+        number = operator.index(index)
+        if number < 0:
+            number += len(self)
+        if not 0 <= number < len(self):
+            message = f"example {index} of {len(self):,}"
+            raise IndexError(message)
+        at = bisect.bisect_right(self._ends, number)
+        piece = self._pieces[at]
+        record = piece.start + number - (self._ends[at] - len(piece))
+        return self._decode(self._reader(piece.name).read(record))
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Example]:
+        """Several examples, in the order asked for; torch's samplers call it."""
+        return [self[index] for index in indices]
+
+    def __iter__(self) -> Iterator[Example]:
+        for piece in self._pieces:
+            records = self._reader(piece.name).iter(piece.start, piece.stop)
+            yield from map(self._decode, records)
+
+    def _reader(self, name: str) -> ShardReader:
+        from provender.records import ShardReader
+
+        if name not in self._readers:
+            shard, index = (self._local(each) for each in (name, index_name(name)))
+            self._readers[name] = ShardReader(shard, index)
+        return self._readers[name]
+
+    def _local(self, name: str) -> str:
+        rel = f"{self._folder}/{name}"
+        local = self._store.local(rel)
+        if local is not None:
+            return str(local)
+        facts = self._facts[name]
+        key = ShardKey(self._store.path(rel), facts.size, facts.sha256, facts.crc32c, facts.token)
+        held = ShardCache.current(self._home).hold_from(self._store, rel, key)
+        self._held.append(held)
+        return str(held.path)
+
+    def close(self) -> None:
+        """Closes the files; reading again opens them again."""
+        for reader in self._readers.values():
+            reader.close()
+        for held in self._held:
+            held.close()
+        self._readers.clear()
+        self._held.clear()
+
+    def __enter__(self) -> DataSource:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_held"):
+            self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Worker processes of a loader open the files themselves.
+        return {**self.__dict__, "_readers": {}, "_held": [], "_decode": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._decode = decoder_of(self._features, self._columns, self.name)
+
+    def __repr__(self) -> str:
+        return f"DataSource({self.name!r}, {str(self.split)!r}, {len(self):,} examples)"
+
+
+def decoder_of(
+    document: Mapping[str, Any], columns: Sequence[str] | None, where: str
+) -> Callable[[bytes], Example]:
+    """What makes an example of a record, equal to what `tfds.data_source` gives.
+
+    Args:
+        document: features.json, parsed.
+        columns: top-level features wanted; None means all.
+        where: named in errors: the version.
+
+    Raises:
+        UnknownReference: a column that the version does not have.
+    """
+    import tensorflow_datasets as tfds
+
+    every = features = tfds.features.FeatureConnector.from_json(dict(document))
+    if columns is not None:
+        from provender.training.feed.parsing import only
+
+        features = only(every, columns, where)
+    plain = _plain_leaves(features)
+    if plain is None and columns is None:
+        return every.deserialize_example_np
+    if plain is None:
+        # TFDS trips over ragged features that are in the record and not asked for.
+        def chosen(record: bytes) -> Example:
+            example = every.deserialize_example_np(record)
+            return {name: example[name] for name in columns}
+
+        return chosen
+    convert = tuple(plain.items())
+
+    def decode(record: bytes) -> Example:
+        stored = parse_example(record)
+        return {name: make(stored[name]) for name, make in convert}
+
+    return decode
+
+
+def _plain_leaves(features: Any) -> dict[str, Callable[[Any], Any]] | None:
+    """How each feature's stored values become its value; None if TFDS has to be asked."""
+    from provender.training.feed.parsing import as_stored
+
+    if not hasattr(features, "items"):
+        return None
+    found = {}
+    for name, feature in features.items():
+        info = feature.get_serialized_info()
+        if isinstance(info, dict) or not as_stored(feature) or info.shape.count(None) > 1:
+            return None
+        found[name] = _converter(info)
+    return found
+
+
+def _converter(info: Any) -> Callable[[Any], Any]:
+    import numpy as np
+
+    if not info.shape and info.np_dtype == np.object_:
+        return operator.itemgetter(0)
+    shape = tuple(-1 if size is None else size for size in info.shape)
+    # An example stores every whole number in 64 signed bits; a large uint64 wraps there and back.
+    stored = np.int64 if np.issubdtype(info.np_dtype, np.integer) else info.np_dtype
+
+    def scalar(values: Any) -> Any:
+        return np.array(values, dtype=stored).astype(info.np_dtype).item()
+
+    def array(values: Any) -> Any:
+        return np.array(values, dtype=stored).astype(info.np_dtype).reshape(shape)
+
+    return array if info.shape else scalar
+
+
+def open_source(
+    store: Store,
+    version: VersionRecord,
+    split: SplitLike | None,
+    columns: Sequence[str] | None,
+    catalog: Catalog | None,
+    home: Path | None,
+) -> DataSource | dict[str, DataSource]:
+    """A `DataSource`, or one for each split where none is named."""
+    if split is not None:
+        return DataSource(store, version, split, columns, catalog, home)
+    return {
+        each.name: DataSource(store, version, each.name, columns, catalog, home)
+        for each in version.splits
+    }
