@@ -16,7 +16,7 @@ DEV := $(subst .core,.dev,$(CORE))
 EXTRAS := airflow,prefect,nlp,ui,dev
 WORKERS ?= 2
 
-.PHONY: demo test test-all lint bench lock clean help
+.PHONY: demo test test-all browser lint bench lock clean help
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,11 +24,19 @@ help:  ## this list
 demo: $(CORE)  ## build real datasets, twice, then with one line changed
 	@$(BIN)/python examples/demo.py
 
-test: $(DEV)  ## the tests, under 20 minutes on 2 cores
+test: $(DEV) browser  ## the tests, under 20 minutes on 2 cores
 	$(BIN)/pytest -m 'not slow' -n $(WORKERS) --dist loadfile -q
 
-test-all: $(DEV)  ## all tests, the long ones too
+test-all: $(DEV) browser  ## all tests, the long ones too
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -q
+
+# The pages are tested in Debian's Chromium. It is tried for once; without it those tests are skipped.
+browser: $(DEV)
+	@command -v chromium >/dev/null || [ -e $(VENV)/.browser ] || { touch $(VENV)/.browser; \
+	  echo "Setting up Chromium (once)"; export DEBIAN_FRONTEND=noninteractive; \
+	  { timeout 120 apt-get update -qq && \
+	    timeout 300 apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } \
+	  >/dev/null 2>&1 || echo "No Chromium here: the tests in a browser will be skipped." >&2; }
 
 lint: $(DEV)  ## ruff, mypy, and who may import whom
 	$(BIN)/ruff check .

@@ -1,10 +1,11 @@
 """What statistics cost: an example of several kinds, and a whole build with and without them.
 
-    python benchmarks/feature_statistics.py [--examples 200000] [--runs 3] [--no-build] [--json]
+    python benchmarks/feature_statistics.py [--examples 200000] [--runs 3] [--build] [--json]
 
 The first table times `Collection.add` alone on records in memory, in processor microseconds an
-example. The second builds the same dataset (about 1 KB of text and a label) in fresh processes, with
-statistics and with their collection cut out, the two taking turns; the ratio is of medians.
+example. The second encodes and writes the runs of a dataset (about 1 KB of text and a label) with and
+without statistics in one process, the two taking turns, so that noise touches both; medians. With
+``--build`` whole builds follow in fresh processes, likewise.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import os
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -125,6 +127,40 @@ def cost(features: dict[str, Any], records: list[bytes]) -> tuple[float, int]:
     return statistics.median(found) / len(records) * 1e6, len(collection.to_bytes())
 
 
+def encoding(examples: int, runs: int) -> dict[str, float]:
+    """Processor microseconds an example of encoding and writing runs, without and with statistics."""
+    import tensorflow_datasets as tfds
+
+    from provender.records import KeyHasher, RunWriter, compile_encoder
+    from provender.stages.statistics import schema_of, summarizer
+
+    features = tfds.features.FeaturesDict(
+        {"text": tfds.features.Text(), "label": tfds.features.ClassLabel(num_classes=10)}
+    )
+    rng = np.random.default_rng(7)
+    words = [f"{rng.integers(1 << 24):06x}" for _ in range(2000)]
+    pool = [
+        " ".join(words[j] for j in rng.integers(0, 2000, n)) for n in rng.integers(140, 152, 997)
+    ]
+    ways = {"without statistics": None, "with statistics": summarizer(schema_of(features))}
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(runs):
+        for name, summarize in ways.items():
+            with tempfile.TemporaryDirectory(prefix="provender-bench-") as place:
+                writer = RunWriter(
+                    place, 0, 1,
+                    hasher=KeyHasher("train"), encode=compile_encoder(features), summarize=summarize,
+                )  # fmt: skip
+                pairs = (
+                    (f"example_{i}", {"text": pool[i % 997], "label": i % 10})
+                    for i in range(examples)
+                )
+                began = time.process_time()
+                writer.write_part(pairs)
+                found[name].append((time.process_time() - began) / examples * 1e6)
+    return {name: statistics.median(each) for name, each in found.items()}
+
+
 def building() -> ModuleType:
     """The benchmark of builds, which has what is needed to run one."""
     path = Path(__file__).with_name("build.py")
@@ -154,18 +190,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--examples", type=int, default=200_000)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--no-build", action="store_true")
+    parser.add_argument("--build", action="store_true", help="also whole builds")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     alone = {name: cost(*each) for name, each in kinds(20_000).items()}
-    rows = [] if args.no_build else builds(args.examples, args.runs)
+    parts = encoding(args.examples, args.runs)
+    rows = builds(args.examples, args.runs) if args.build else []
     if args.json:
-        print(json.dumps({"alone": alone, "builds": [row.to_json() for row in rows]}))
+        print(
+            json.dumps(
+                {"alone": alone, "encoding": parts, "builds": [row.to_json() for row in rows]}
+            )
+        )
         return
     print(f"load {os.getloadavg()[0]:.1f}")
     print(f"{'collecting alone':32}{'us CPU/ex':>11}{'kept bytes':>12}")
     for name, (micros, size) in alone.items():
         print(f"{name:32}{micros:11.2f}{size:12,}")
+    plain, more = parts.values()
+    print(f"\nencoding {args.examples:,} examples of about 1 KB of text, median of {args.runs}")
+    for name, micros in parts.items():
+        print(f"{name:32}{micros:11.2f}")
+    print(f"{'':32}{more - plain:11.2f} more, {more / plain:.2f} x")
     if rows:
         without, with_them = rows
         print(

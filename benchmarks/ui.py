@@ -1,9 +1,10 @@
 """The web pages over a large catalog: a million stage executions, 100,000 versions.
 
     python benchmarks/ui.py [--versions 100000] [--datasets 10000] [--runs 15]
-                            [--only sqlite|postgresql] [--catalog FILE] [--json FILE]
+                            [--only sqlite|postgresql] [--catalog URL] [--json FILE]
 
-The catalog is the one of `catalog.py`; ``--catalog`` takes one that ``catalog.py --keep`` left. The
+The catalog is the one of `catalog.py`; ``--catalog`` takes one that is loaded
+already (``catalog.py --keep`` leaves a SQLite file). The
 pages are asked for over HTTP from a server in this process, warm, one after the other; a figure is
 the median (and the slowest) in milliseconds until the last byte was there, rendering and transport
 included. A plus sign marks the target: 300 ms.
@@ -121,7 +122,7 @@ def main() -> None:
     parser.add_argument("--datasets", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--only", choices=["sqlite", "postgresql"])
-    parser.add_argument("--catalog", help="a SQLite file that `catalog.py --keep` left")
+    parser.add_argument("--catalog", help="a catalog that `catalog.py` loaded: file or URL")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     world = large.World(options.versions, options.datasets)
@@ -129,8 +130,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if options.catalog:
+            kind = "postgresql" if options.catalog.startswith("postgresql") else "sqlite"
             with server(options.catalog, folder) as base:
-                results["sqlite"] = measure(base, world, options.runs)
+                results[kind] = measure(base, world, options.runs)
         else:
             with large.databases(options, folder) as urls:
                 for kind, url in urls.items():

@@ -301,6 +301,25 @@ def test_a_saved_dataset(tmp_path, folder) -> None:
     ]
 
 
+def test_a_folder_wins_over_a_name(tmp_path) -> None:
+    (tmp_path / "mnist").mkdir()
+    (tmp_path / "mnist" / "a.txt").write_text("one\n")
+    assert load_dataset("mnist", split="train")[0] == {"text": "one"}
+
+
+def test_a_saved_dataset_takes_no_other_arguments(tmp_path, folder) -> None:
+    load_dataset(str(folder), split="test").save_to_disk(tmp_path / "one")
+    with pytest.raises(SettingsError, match="'sep'"):
+        load_dataset(str(tmp_path / "one"), sep=";")
+    found = load_dataset(str(tmp_path / "one"), split="train[1:2]+train[:1]", columns=["i"])
+    assert list(found) == [{"i": 101}, {"i": 100}]
+
+
+def test_a_stream_is_not_prepared(folder) -> None:
+    with pytest.raises(SettingsError, match="neither prepared"):
+        load_dataset(str(folder), streaming=True, num_proc=2)
+
+
 UPKEEP = Path(__file__).parents[1] / "upkeep" / "conftest.py"
 
 
@@ -368,7 +387,7 @@ def unbuilt(tmp_path: Path) -> Iterator[tuple[str, Any]]:
     yield f"{file}:Fresh", _upkeep().settings_for(tmp_path)
 
 
-def test_a_builder_is_streamed_before_it_is_built_and_then_built(unbuilt) -> None:
+def test_a_builder_is_streamed_before_it_is_built_and_then_built(unbuilt, tmp_path) -> None:
     from provender.engine.session import open_catalog
 
     name, settings = unbuilt
@@ -381,5 +400,12 @@ def test_a_builder_is_streamed_before_it_is_built_and_then_built(unbuilt) -> Non
     key = lambda row: row["text"]  # noqa: E731
     assert sorted(built, key=key) == sorted(rows, key=key)
     assert built.features == stream.features
+    with pytest.raises(SettingsError, match="on_error= is for data that is published"):
+        load_dataset(
+            name,
+            streaming=True,
+            settings=_upkeep().settings_for(tmp_path / "other"),
+            on_error="skip",
+        )
     again = load_dataset("fresh:1.0.0", split="train", settings=settings, streaming=True)
     assert list(again) == list(built)

@@ -29,7 +29,7 @@ from provender.data import (
 )
 from provender.data.errors import FeatureTypeError
 from provender.data.features import Json
-from provender.data.publishing import publish
+from provender.data.publishing import Published
 from provender.engine.operations import operation
 from provender.errors import (
     BuilderError,
@@ -73,6 +73,10 @@ class Here:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("provender.engine.build.Pool", Here)
+
+
+def publish(dataset: Dataset | DatasetDict, name: str, **options: Any) -> Published:
+    return dataset.publish(name, **options)
 
 
 def catalog() -> Catalog:
@@ -126,6 +130,7 @@ KINDS: dict[str, tuple[Any, Any, Any]] = {
         [{"start": 1, "text": "a"}, {"start": 2, "text": "b"}],
         {"start": [1, 2], "text": [b"a", b"b"]},
     ),
+    "square": (List(List(Value("int64"), length=2), length=2), [[1, 2], [3, 4]], [[1, 2], [3, 4]]),
     "matrix": (Array2D((2, 3), "int32"), [[1, 2, 3], [4, 5, 6]], [[1, 2, 3], [4, 5, 6]]),
     "tall": (Array2D((None, 2), "float32"), [[1, 2], [3, 4], [5, 6]], [[1, 2], [3, 4], [5, 6]]),
     "pair_of_texts": (
@@ -170,6 +175,9 @@ def test_rows_keep_their_order_over_shards_and_workers() -> None:
     ds = numbers(1000).shuffle(seed=3)
     made = publish(ds, "ordered", version="1.0.0", num_shards=7, workers=2)
     assert made.version.splits[0].shards == 7
+    assert publish(ds, "ordered", version="1.0.0").is_hit
+    with pytest.raises(ConflictError, match="7 -> 2"):
+        publish(ds, "ordered", version="1.0.0", num_shards=2)
     assert [row["n"] for row in tfds_rows(made.version.uri)] == ds["n"][:]
     folder = Path(made.version.uri)
     info = json.loads((folder / "dataset_info.json").read_text())
@@ -238,6 +246,12 @@ REFUSED: dict[str, tuple[Any, list[Any], str, str]] = {
         "float32 only",
         "{'a': Value('float32')}",
     ),
+    "sizes": (
+        List(Array2D((None, 2), "float32")),
+        [[[[1, 2]], [[3, 4], [5, 6]]]],
+        "several sizes in one list",
+        "List(List(Value('float32'), length=2))",
+    ),
     "nothing": (Value("null"), [None], "no values", "Value('string')"),
     "date": (Value("date32"), [None], "no dates", "Value('string')"),
     "time": (Value("timestamp[us]"), [None], "points in time", "Value('int64')"),
@@ -291,6 +305,8 @@ def test_names_numbers_and_splits_that_cannot_be() -> None:
         publish(splits, "name", version="1.0.0")
     with pytest.raises(SettingsError, match="own split names"):
         publish(DatasetDict(train=numbers()), "name", version="1.0.0", split="train")
+    with pytest.raises(SplitError, match="not there: tset"):
+        publish(numbers(), "name", version="1.0.0", num_shards={"tset": 2})
 
 
 def shout(row: dict[str, Any]) -> dict[str, Any]:
@@ -326,7 +342,6 @@ def test_lineage_leads_through_the_transforms_to_the_version_they_began_with() -
 KILLED = """
 import os, signal
 from provender.data import Dataset
-from provender.data.publishing import publish
 
 def tell(event):
     if event["event"] == "done" and event["stage"] == "shards/train/00002":
@@ -334,7 +349,7 @@ def tell(event):
 
 if __name__ == "__main__":
     ds = Dataset.from_dict({"n": list(range(50)), "t": [f"row {i}" for i in range(50)]})
-    publish(ds, "killed", version="1.0.0", num_shards=6, workers=1, tell=tell)
+    ds.publish("killed", version="1.0.0", num_shards=6, workers=1, tell=tell)
 """
 
 
@@ -355,6 +370,7 @@ def test_rows_that_are_gone_are_asked_for_when_a_shard_is_to_be_mended() -> None
     from provender.api import build
 
     made = publish(numbers(), "mend", version="1.0.0")
+    assert build("mend").outcome == "cached"
     shard = next(Path(made.version.uri).glob("*.tfrecord*"))
     whole = shard.read_bytes()
     shard.unlink()

@@ -76,7 +76,7 @@ _INCOMING = re.compile(r"objects/\.incoming/\w+/(last\.json|lock)")
 def unaccounted(project: Project) -> set[str]:
     """Files in a local store that nothing in the catalog accounts for.
 
-    May stay: versions; recorded downloads, plans and what is remembered of them; runs of finished
+    May stay: versions; recorded downloads, plans, statistics and what is remembered of them; runs of finished
     splits; the catalog itself. Empty lock files of the store hold no data.
     """
     root = store_root(project)
@@ -91,6 +91,7 @@ def unaccounted(project: Project) -> set[str]:
         for record in each.result["records"]
     }
     objects |= {each.result["plan"] for each in stages if each.key == "splits"}
+    objects |= {each.result["statistics"] for each in stages if each.result.get("statistics")}
 
     def accounted(rel: str, path: Path) -> bool:
         parts = rel.split("/")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from provender.catalog import Lineage, LineageEdge, LineageNode
+from provender.catalog import Catalog, Lineage, LineageEdge, LineageNode
 from provender.catalog import tables as t
 from provender.cli.lineage_tree import tree_lines
 from provender.questions.drawing import dot, joined, mermaid
@@ -110,3 +112,61 @@ def test_drawings():
     both = joined([up, down])
     assert [node.id for node in both.nodes] == ["v", "s", "f" * 40]
     assert len(both.edges) == 2
+
+
+NODES = [f"{i:032x}" for i in range(8)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    edges=st.sets(st.tuples(st.sampled_from(NODES), st.sampled_from(NODES)), max_size=24),
+    direction=st.sampled_from(["up", "down"]),
+    depth=st.one_of(st.none(), st.integers(1, 6)),
+)
+def test_any_graph(graph_catalog, edges, direction, depth):
+    """Whatever the edges: those within the depth, each once, and every node they name."""
+    near, far = (0, 1) if direction == "up" else (1, 0)
+    wanted, seen, border = set(), {NODES[0]}, {NODES[0]}
+    for _ in range(len(NODES) if depth is None else depth):
+        beside = {edge for edge in edges if edge[near] in border}
+        wanted |= beside
+        border = {edge[far] for edge in beside} - seen
+        seen |= border
+    rows = [
+        {"child_id": c, "parent_id": p, "via": "", "child_kind": "stage", "parent_kind": "stage"}
+        for c, p in edges
+    ]
+
+    def work(conn):
+        conn.execute(t.lineage.delete())
+        if rows:
+            conn.execute(t.lineage.insert(), rows)
+
+    graph_catalog._write(work)
+    graph = graph_catalog.lineage(NODES[0], direction, depth)
+    assert sorted((e.child, e.parent) for e in graph.edges) == sorted(wanted)
+    assert {node.id for node in graph.nodes} == seen
+    assert graph.nodes[0].id == NODES[0]
+    lines = list(tree_lines(graph, direction, verbose=True))
+    assert len(lines) <= 1 + len(wanted)
+    assert all(any(node[-2:] in line for line in lines) for node in seen)
+
+
+@pytest.fixture(scope="module")
+def graph_catalog(tmp_path_factory):
+    """A catalog in which every node is a stage, named after the end of its id."""
+    with Catalog.open(tmp_path_factory.mktemp("graph") / "catalog.db") as catalog:
+        made = catalog.record_stage(None, "g", "", "x", "f", state="succeeded")
+
+        def work(conn):
+            (row,) = conn.execute(t.stage_execution.select()).all()
+            conn.execute(t.stage_execution.delete())
+            copies = [
+                {**row._mapping, "seq": i + 1, "id": id, "key": f"stage-{id[-2:]}"}
+                for i, id in enumerate(NODES)
+            ]
+            conn.execute(t.stage_execution.insert(), copies)
+
+        catalog._write(work)
+        assert made.id not in NODES
+        yield catalog

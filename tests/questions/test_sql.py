@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import uuid
 
 import psycopg
 import pytest
@@ -204,8 +205,7 @@ def test_a_catalog_that_is_being_written_can_be_asked(catalog, make, url):
         assert catalog.sql("SELECT count(*) FROM v_versions").rows == ((1,),)
 
 
-def test_a_read_only_catalog_can_be_asked(tmp_path):
-    """A file, and a folder, that this account may not write."""
+def test_odd_names_of_files(tmp_path):
     place = tmp_path / "100% #odd ?name"
     place.mkdir()
     file = place / "catalog.db"
@@ -223,3 +223,43 @@ def test_a_read_only_catalog_can_be_asked(tmp_path):
 def test_views_are_what_is_documented(catalog):
     for view, columns in VIEWS.items():
         assert catalog.sql(f"SELECT * FROM {view}").columns == tuple(columns)
+
+
+@pytest.fixture
+def reader(catalog, make, url, backend):
+    """The URL of an account that may only read; PostgreSQL alone has accounts."""
+    make("reviews", "1.0.0")
+    name = f"reader_{uuid.uuid4().hex[:8]}"
+    database = url.partition("?")[0].rpartition("/")[2]
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as conn:
+        conn.execute(f"CREATE ROLE {name} LOGIN")
+        conn.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}")
+
+        def do(statement):
+            conn.execute(statement.format(name=name, database=database))
+
+        yield url.replace("postgres@", f"{name}@"), do
+        conn.execute(f"GRANT TEMPORARY ON DATABASE {database} TO PUBLIC")
+        conn.execute(f"DROP OWNED BY {name}")
+        conn.execute(f"DROP ROLE {name}")
+
+
+@pytest.mark.parametrize("backend", ["postgresql"])
+def test_an_account_that_may_only_read(reader):
+    address, do = reader
+    with Catalog.open(address) as catalog:
+        assert catalog.sql("SELECT version FROM v_versions").rows == (("1.0.0",),)
+        with pytest.raises(CatalogError, match="refused"):
+            catalog.sql("DELETE FROM version")
+    do("ALTER ROLE {name} SET default_transaction_read_only = on")
+    with Catalog.open(address) as catalog:
+        assert catalog.sql("SELECT version FROM v_versions").rows == (("1.0.0",),)
+
+
+@pytest.mark.parametrize("backend", ["postgresql"])
+def test_an_account_that_may_make_nothing_temporary(reader):
+    address, do = reader
+    do("REVOKE TEMPORARY ON DATABASE {database} FROM PUBLIC")
+    with Catalog.open(address) as catalog, pytest.raises(CatalogError) as caught:
+        catalog.sql("SELECT version FROM v_versions")
+    assert "GRANT TEMPORARY" in caught.value.hint

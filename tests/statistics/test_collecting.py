@@ -182,3 +182,12 @@ def test_hostile_texts_do_no_harm() -> None:
     assert {v["value"] for v in doc["frequent"]["values"]} >= {texts[0], texts[1], texts[2]}
     assert max(len(v["value"]) for v in doc["frequent"]["values"]) <= 48
     assert doc["characters"]["max"] == 1_000_000 and doc["distinct"]["count"] == 4 <= EXACT
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=20), min_size=1, max_size=8))
+def test_characters_are_code_points(texts: list[str]) -> None:
+    doc = collect([record(text=each) for each in texts]).summary()["features"]["text"]
+    lengths = list(map(len, texts))
+    assert (doc["characters"]["min"], doc["characters"]["max"]) == (min(lengths), max(lengths))
+    assert doc["characters"]["mean"] == pytest.approx(sum(lengths) / len(lengths))

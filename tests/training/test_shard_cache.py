@@ -198,8 +198,17 @@ def test_a_full_disk_is_told_and_leaves_nothing(cache, error: Exception) -> None
 
 def test_a_folder_that_cannot_be_written(tmp_path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises((CacheFull, NotADirectoryError)):
+    with pytest.raises(CacheFull, match="cannot be written"):
         ShardCache(tmp_path / "file" / "shards").hold(key_of(b"abc"), Origin(b"abc"))
+
+
+def test_a_disk_without_locks(cache, monkeypatch) -> None:
+    def refuse(fd: int, how: int) -> None:
+        raise OSError(95, "not supported")
+
+    monkeypatch.setattr(shard_cache.fcntl, "flock", refuse)
+    with pytest.raises(CacheFull, match="no locks"):
+        cache.hold(key_of(b"abc"), Origin(b"abc"))
 
 
 def test_a_shard_larger_than_the_cache(cache) -> None:

@@ -29,7 +29,7 @@ def shots(world: World) -> dict[str, tuple[str, str, tuple[int, int], str | None
             DESKTOP,
             None,
         ),
-        "ui-lineage.png": (f"/lineage/{ids['tokens']}?depth=12", "light", DESKTOP, None),
+        "ui-lineage.png": (f"/lineage/{ids['stories:1.1.0']}?depth=5", "light", DESKTOP, None),
         "ui-run.png": (f"/runs/{ids['run']}", "dark", DESKTOP, None),
         "ui-diff.png": (
             f"/diff?a={ids['stories:1.0.1']}&b={ids['stories:1.1.0']}",

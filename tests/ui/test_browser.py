@@ -126,7 +126,14 @@ def test_a_lineage_is_walked_by_clicks(open_page: Callable[..., Any], world: Wor
     assert boxes.count() == 27 and "apart=" in page.url
     page.click("text=Stack alike stages again")
     assert boxes.count() == 16
+    page.click("text=versions only")
+    assert boxes.count() == 2
+    page.click("text=all of it")
+    assert page.evaluate("picture.scrollWidth <= picture.clientWidth")
     page.click("a.box.version:has-text('stories:1.0.1')")
+    assert "boxes=versions" in page.url
+    page.click("text=stages too")
+    page.click("text=to read")
     assert page.locator("h1").inner_text() == "Lineage of stories:1.0.1"
     page.click("a.box:has-text('register')")
     assert page.locator("h1").inner_text() == "Lineage of stories:register"

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from fastapi import HTTPException
 from fastapi.testclient import TestClient
 
 from provender.errors import SettingsError
@@ -251,3 +252,32 @@ def test_authorize_hides_datasets(visit: Visit, world) -> None:
         assert client.get(path).status_code == 403, path
     derived = client.get(f"/lineage/{world.ids['tokens']}?depth=12")
     assert derived.status_code == 200 and "stories:" not in derived.text
+    for path in (
+        "/datasets/storis",
+        "/go?ref=storis",
+        "/search?q=storis",
+        "/diff?a=storis&b=digits",
+        "/api/resolve?ref=storis",
+        "/api/datasets/nothing",
+        "/datasets/nothing",
+    ):
+        assert "stories" not in client.get(path).text, path
+
+
+def test_an_authorize_that_answers_nothing_lets_nobody_in(visit: Visit) -> None:
+    async def late(request: object, dataset: str | None) -> bool:
+        return False
+
+    for authorize in (late, lambda *_: None, lambda *_: 1):
+        made = visit(authorize=authorize)
+        client = TestClient(made.app, base_url="http://127.0.0.1", raise_server_exceptions=False)
+        assert client.get("/").status_code == 500
+
+
+def test_authorize_may_raise_its_own_answer(visit: Visit) -> None:
+    def ask(request: object, dataset: str | None) -> bool:
+        raise HTTPException(401, "Who are you?", {"WWW-Authenticate": "Basic"})
+
+    answer = visit(authorize=ask).get("/api/datasets")
+    assert answer.status_code == 401 and answer.headers["www-authenticate"] == "Basic"
+    assert answer.json()["error"]["message"] == "Who are you?"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from provender.catalog import LineageEdge, LineageNode
-from provender.ui.grouping import picture
+from provender.ui.grouping import picture, versions_only
 from provender.ui.layout import BOX_HEIGHT, BOX_WIDTH, layout
 from provender.ui.pages.lineage import _fitted, _width
 
@@ -103,6 +103,28 @@ def test_the_start_is_never_inside_a_group() -> None:
     shards = [stage(f"s{i}", f"shards/train/{i:05d}") for i in range(9)]
     found = picture("s4", [*shards, version("v")], edges(*(f"s{i}>v" for i in range(9))))
     assert found.boxes["s4"].members == (shards[4],)
+
+
+def test_only_versions_are_linked_by_what_lay_between() -> None:
+    nodes = [
+        version("a"),
+        version("b"),
+        version("c"),
+        stage("s", "x"),
+        stage("t", "y"),
+        LineageNode("d", "artifact", "d", {}),
+    ]
+    lines = edges("d>s", "a>s", "s>t", "t>b", "s>b", "b>t2", "b>c", "a>c", "t>t")
+    kept, found = versions_only("c", nodes, lines)
+    assert [node.id for node in kept] == ["a", "b", "c", "d"]
+    assert sorted((e.parent, e.child) for e in found) == [
+        ("a", "b"),
+        ("a", "c"),
+        ("b", "c"),
+        ("d", "b"),
+    ]
+    kept, _ = versions_only("s", nodes, lines)
+    assert "s" in {node.id for node in kept}
 
 
 def test_the_farthest_boxes_are_left_out() -> None:

@@ -6,14 +6,17 @@ import html
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from tests.catalog.pg_server import start
 from tests.ui.world import LONG, PNG, World
 
-from provender.catalog import Catalog
+from provender.catalog import Catalog, SplitRecord
 from provender.errors import CatalogError
 from provender.settings import load_settings
+from provender.store import Store
 from provender.ui import create_app
 from provender.ui.opening import open_read_only
 
@@ -228,6 +231,19 @@ def test_a_run_that_found_everything_ready(client: TestClient, world: World) -> 
     assert "Everything was ready: the run found digits:1.0.0" in said
 
 
+def test_who_reads_a_version_now(client: TestClient, world: World) -> None:
+    id = world.ids["stories:1.0.1"]
+    assert "Reading it now" not in client.get(f"/versions/{id}").text
+    with world.catalog.lease(id, "nightly evaluation"):
+        said = words(client.get(f"/versions/{id}").text)
+    assert "Reading it now" in said and "nightly evaluation" in said
+
+
+def test_a_derived_version_names_what_it_was_made_from(client: TestClient, world: World) -> None:
+    said = words(client.get(f"/versions/{world.ids['tokens']}").text)
+    assert "Made from other versions stories:1.0.1 published" in said
+
+
 def test_a_lineage_leads_from_version_to_version(client: TestClient, world: World) -> None:
     start, derived = world.ids["stories:1.0.1"], world.ids["tokens"]
     page = client.get(f"/lineage/{start}?direction=down&depth=8").text
@@ -329,9 +345,7 @@ def test_the_database_keeps_pages_from_writing(world: World) -> None:
     catalog.close()
 
 
-def test_a_catalog_that_is_not_there_is_told_and_found_later(
-    tmp_path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_catalog_that_is_not_there_is_told_and_found_later(tmp_path: Path) -> None:
     settings = load_settings(store=str(tmp_path), cwd=tmp_path, environ={})
     client = TestClient(create_app(settings), base_url="http://127.0.0.1")
     answer = client.get("/")
@@ -342,7 +356,7 @@ def test_a_catalog_that_is_not_there_is_told_and_found_later(
     assert "The catalog holds no dataset yet" in client.get("/").text
 
 
-def test_an_older_catalog_is_not_touched(tmp_path) -> None:
+def test_an_older_catalog_is_not_touched(tmp_path: Path) -> None:
     import sqlite3
 
     file = tmp_path / "catalog.db"
@@ -361,3 +375,47 @@ def test_links_of_a_page_survive_odd_names(visit: Callable[..., TestClient], wor
         for link in check(client.get(path).text).links:
             if link.startswith("/") and "evil" in link:
                 assert client.get(link).status_code == 200
+
+
+def test_pages_on_postgresql(tmp_path: Path) -> None:
+    """The same pages, and the same lock against writing, on the other database."""
+    with start() as server:
+        url = server.new_database()
+        with pytest.raises(CatalogError, match="empty"):
+            open_read_only(url)
+        with Catalog.open(url) as catalog:
+            run = catalog.begin_run("build", "letters", None, "1.0.0", {})
+            made = catalog.record_stage(
+                run, "letters", None, "download", "f" * 40, state="succeeded"
+            )
+            catalog.register_version(
+                "letters",
+                None,
+                "1.0.0",
+                "a" * 40,
+                path="letters",
+                uri="letters",
+                splits=[SplitRecord("train", 26, 260, 1)],
+                shards=[],
+                features={},
+                info={},
+                run_id=run,
+                lineage_inputs=[made.id],
+            )
+            catalog.finish_run(run, "succeeded")
+        catalog = open_read_only(url)
+        with pytest.raises(CatalogError, match="read-only"):
+            catalog.begin_run("build", "x", None, None)
+        app = create_app(catalog, store=Store.open(str(tmp_path)))
+        client = TestClient(app, base_url="http://127.0.0.1")
+        todo, done = {"/", "/runs", "/jobs", "/search?q=letters"}, set()
+        while todo:
+            path = todo.pop()
+            done.add(path)
+            answer = client.get(path)
+            assert answer.status_code == 200, path
+            if "text/html" in answer.headers["content-type"]:
+                found = {link for link in check(answer.text).links if link.startswith("/")}
+                todo |= found - done
+        assert any(path.startswith("/lineage/") for path in done)
+        catalog.close()

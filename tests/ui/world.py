@@ -199,9 +199,9 @@ def _run(
             )
     stages.append(stage("register", 1.2, stages[-13:]))
     splits = [
-        SplitRecord("train", examples, 60 << 20, 12, _story_statistics(examples, world.frequent)),
+        SplitRecord("train", examples, 60 << 20, 12, story_statistics(examples, world.frequent)),
         SplitRecord(
-            "test", examples // 10, 5 << 20, 1, _story_statistics(examples // 10, world.frequent)
+            "test", examples // 10, 5 << 20, 1, story_statistics(examples // 10, world.frequent)
         ),
     ]
     version = catalog.register_version(
@@ -322,7 +322,7 @@ def _info(dataset: str) -> dict[str, Any]:
     }
 
 
-def _story_statistics(examples: int, frequent: str) -> dict[str, Any]:
+def story_statistics(examples: int, frequent: str) -> dict[str, Any]:
     rng = np.random.default_rng(examples)
 
     def numbers(values: np.ndarray) -> dict[str, Any]:
@@ -392,7 +392,9 @@ def _evil(world: World) -> None:
         b"\xff\xfe raw",
         "שלום عالم".encode(),
     ]
-    records = [_example({"text": [text], "picture": [PNG], EVIL: [b"odd name"]}) for text in texts]
+    records = [
+        example_bytes({"text": [text], "picture": [PNG], EVIL: [b"odd name"]}) for text in texts
+    ]
     framed = frame(records)
     name = "evil-train.tfrecord-00000-of-00001"
     (folder / name).write_bytes(b"".join(framed))
@@ -459,7 +461,7 @@ def _evil(world: World) -> None:
     world.ids |= {"evil": version.id, "evil-run": run, "evil-stage": stage.id, "long": long.id}
 
 
-def _example(features: Mapping[str, Sequence[bytes]]) -> bytes:
+def example_bytes(features: Mapping[str, Sequence[bytes]]) -> bytes:
     """A serialized ``tf.train.Example`` of byte lists."""
     entries = b""
     for name, values in features.items():

@@ -16,8 +16,11 @@ from provender.errors import UnknownReference
 Direction = Literal["up", "down"]
 _EDGE = t.lineage
 _MADE = t.stage_output
+_ROW = (_EDGE.c.child_id, _EDGE.c.parent_id, _EDGE.c.via)
+"""What the walk reads of an edge: no more than the table's key, which an index alone can give. The
+kinds of the ends are known from the tables that the ends are in."""
 _FAR = {"up": 1, "down": 0}
-"""Where in a row of `_row` the end stands that is met second."""
+"""Where in `_ROW` the end stands that is met second."""
 
 
 class LineageQueries(Session):
@@ -45,21 +48,21 @@ class LineageQueries(Session):
             start = _start_node(conn, id)
             if depth is not None and depth <= 0:
                 return Lineage((start,), ())
-            kinds: dict[str, str] = {}
+            ids: set[str] = set()
             if start.kind == "artifact":
-                edges, kinds, seeds = _artifact_edges(conn, id, direction)
+                edges, ids, seeds = _artifact_edges(conn, id, direction)
                 left = None if depth is None else depth - 1
             else:
                 edges, seeds, left = [], sa.select(sa.literal(id).label("id")), depth
             if left is None:
                 found: Sequence[Any] = conn.execute(_walk(seeds, direction)).all()
             else:
-                found = _steps(conn, list(kinds) if edges else [id], direction, left)
-            edges += [LineageEdge(child, parent, via or None) for child, parent, via, _ in found]
+                found = _steps(conn, ids if edges else [id], direction, left)
+            edges += [LineageEdge(child, parent, via or None) for child, parent, via in found]
             far = _FAR[direction]
-            kinds |= {row[far]: row[3] for row in found}
-            kinds.pop(id, None)
-            return Lineage((start, *_nodes(conn, kinds)), tuple(edges))
+            ids |= {row[far] for row in found}
+            ids.discard(id)
+            return Lineage((start, *_nodes(conn, ids, direction)), tuple(edges))
 
         return self._read(work)
 
@@ -84,10 +87,10 @@ def _walk(seeds: sa.Select[Any], direction: Direction) -> sa.Select[Any]:
     walk = seeds.cte("walk", recursive=True)
     walk = walk.union(sa.select(far).join(walk, near == walk.c.id))
     inside = sa.select(walk.c.id)
-    return sa.select(*_row(direction)).where(near.in_(inside)).order_by(*_EDGE.primary_key.columns)
+    return sa.select(*_ROW).where(near.in_(inside)).order_by(*_EDGE.primary_key.columns)
 
 
-def _steps(conn: Connection, seeds: Sequence[str], direction: Direction, depth: int) -> list[Any]:
+def _steps(conn: Connection, seeds: Iterable[str], direction: Direction, depth: int) -> list[Any]:
     """The edges at most ``depth`` steps away, one query a step.
 
     In one recursive query the distance would have to be carried along, and a node that is reached
@@ -95,7 +98,7 @@ def _steps(conn: Connection, seeds: Sequence[str], direction: Direction, depth: 
     """
     near, _ = _ends(direction)
     far = _FAR[direction]
-    beside = sa.select(*_row(direction)).where(is_among(conn, near, "border"))
+    beside = sa.select(*_ROW).where(is_among(conn, near, "border"))
     found: list[Any] = []
     seen, border = set(seeds), set(seeds)
     for _ in range(depth):
@@ -108,12 +111,6 @@ def _steps(conn: Connection, seeds: Sequence[str], direction: Direction, depth: 
     return found
 
 
-def _row(direction: Direction) -> tuple[sa.Column[str], ...]:
-    """An edge, and the kind of its end that is met second."""
-    kind = _EDGE.c.parent_kind if direction == "up" else _EDGE.c.child_kind
-    return (_EDGE.c.child_id, _EDGE.c.parent_id, _EDGE.c.via, kind)
-
-
 def _ends(direction: Direction) -> tuple[sa.Column[str], sa.Column[str]]:
     """The edge's end that is met first on the way, and the other."""
     ends = (_EDGE.c.child_id, _EDGE.c.parent_id)
@@ -122,17 +119,16 @@ def _ends(direction: Direction) -> tuple[sa.Column[str], sa.Column[str]]:
 
 def _artifact_edges(
     conn: Connection, digest: str, direction: Direction
-) -> tuple[list[LineageEdge], dict[str, str], sa.Select[Any]]:
-    """The edges beside an artifact, the kinds of the nodes there, and how to select those."""
+) -> tuple[list[LineageEdge], set[str], sa.Select[Any]]:
+    """The edges beside an artifact, the nodes there, and how to select those."""
     if direction == "up":
         seeds = sa.select(_MADE.c.stage_id.label("id")).where(_MADE.c.digest == digest)
         makers = [row.id for row in conn.execute(seeds.distinct())]
         edges = [LineageEdge(digest, maker, digest) for maker in makers]
-        return edges, dict.fromkeys(makers, "stage"), seeds
-    takers = sa.select(_EDGE.c.child_id, _EDGE.c.child_kind).where(_EDGE.c.via == digest)
-    kinds = {row.child_id: row.child_kind for row in conn.execute(takers)}
-    edges = [LineageEdge(taker, digest, digest) for taker in kinds]
-    return edges, kinds, sa.select(_EDGE.c.child_id.label("id")).where(_EDGE.c.via == digest)
+        return edges, set(makers), seeds
+    seeds = sa.select(_EDGE.c.child_id.label("id")).where(_EDGE.c.via == digest)
+    takers = [row.id for row in conn.execute(seeds.distinct().order_by("id"))]
+    return [LineageEdge(taker, digest, digest) for taker in takers], set(takers), seeds
 
 
 def _start_node(conn: Connection, id: str) -> LineageNode:
@@ -148,17 +144,25 @@ def _start_node(conn: Connection, id: str) -> LineageNode:
     return _artifact_node(id)
 
 
-def _nodes(conn: Connection, kinds: dict[str, str]) -> list[LineageNode]:
-    def of_kind(kind: str) -> list[str]:
-        return sorted(id for id, found in kinds.items() if found == kind)
-
-    found = [
-        *_version_nodes(conn, of_kind("version")),
-        *_stage_nodes(conn, of_kind("stage")),
-        *map(_artifact_node, of_kind("artifact")),
+def _nodes(conn: Connection, ids: set[str], direction: Direction) -> list[LineageNode]:
+    """The nodes of some ids: versions, stages, artifacts, and what no table knows."""
+    stages = _stage_nodes(conn, sorted(ids))
+    rest = ids - {node.id for node in stages}
+    versions = _version_nodes(conn, sorted(rest))
+    rest -= {node.id for node in versions}
+    _, far = _ends(direction)
+    kind = _EDGE.c.parent_kind if far is _EDGE.c.parent_id else _EDGE.c.child_kind
+    named = select_in(
+        conn, lambda batch: sa.select(far, kind).where(far.in_(batch)).distinct(), sorted(rest)
+    )
+    kinds = dict(map(tuple, named))
+    artifacts = [_artifact_node(id) for id in sorted(rest) if kinds.get(id) == "artifact"]
+    missing = [
+        _missing_node(id, kinds.get(id, "stage"))
+        for id in sorted(rest)
+        if kinds.get(id) != "artifact"
     ]
-    there = {node.id for node in found}
-    return [*found, *(_missing_node(id, kinds[id]) for id in sorted(kinds.keys() - there))]
+    return [*versions, *stages, *artifacts, *missing]
 
 
 def _version_nodes(conn: Connection, ids: Iterable[str]) -> list[LineageNode]:

@@ -14,7 +14,6 @@ from provender.catalog.aliases import LATEST, aliases_of
 from provender.catalog.answers import DatasetSummary, SplitSummary, VersionSummary
 from provender.catalog.session import Session, select_in
 from provender.catalog.tags import tags_of
-from provender.errors import UnknownReference
 
 _VERSION = t.version
 _DATASET = t.dataset
@@ -59,11 +58,16 @@ class Overview(Session):
             limit: at most so many.
             offset: skip so many.
         """
-        query = _dataset_query().limit(limit).offset(offset or None)
+        # The page is cut before the numbers of its rows are counted: PostgreSQL would count those
+        # of every row that it skips.
+        shown = _DATASET.alias("shown")
+        page = sa.select(shown.c.id).order_by(shown.c.name, shown.c.config)
+        page = page.limit(limit).offset(offset or None)
         if dataset is not None:
-            query = query.where(_DATASET.c.name == dataset)
+            page = page.where(shown.c.name == dataset)
         if config is not None:
-            query = query.where(_DATASET.c.config == config)
+            page = page.where(shown.c.config == config)
+        query = _dataset_query().where(_DATASET.c.id.in_(page))
         return self._read(lambda conn: [_dataset_summary(row) for row in conn.execute(query).all()])
 
     def configs(self, dataset: str) -> list[str]:
@@ -72,6 +76,14 @@ class Overview(Session):
         return self._read(
             lambda conn: [row.config for row in conn.execute(query.order_by(_DATASET.c.config))]
         )
+
+    def dataset_keys(self, prefix: str = "") -> list[tuple[str, str]]:
+        """Name and config of every dataset whose name begins so, sorted."""
+        query = sa.select(_DATASET.c.name, _DATASET.c.config)
+        if prefix:
+            query = query.where(_DATASET.c.name.startswith(prefix, autoescape=True))
+        query = query.order_by(_DATASET.c.name, _DATASET.c.config)
+        return self._read(lambda conn: [(row.name, row.config) for row in conn.execute(query)])
 
     def dataset_names(self) -> list[str]:
         """All dataset names, sorted."""
@@ -152,36 +164,44 @@ class Overview(Session):
             None where there is no such version, or no such dataset, or several configs.
         """
 
-        def work(conn: Connection) -> str | None:
-            known = sa.select(_DATASET.c.id, _DATASET.c.config).where(_DATASET.c.name == dataset)
-            keys = [row.id for row in conn.execute(known) if config is None or row.config == config]
-            return _meant(conn, keys[0], alias, number) if len(keys) == 1 else None
+        return self._read(lambda conn: _found(conn, dataset, config, alias, number))
 
-        return self._read(work)
-
-    def whole_version(self, id: str) -> tuple[VersionSummary, VersionSummary | None, Any]:
-        """One version with its documents.
+    def whole_version(
+        self,
+        id: str | None = None,
+        *,
+        dataset: str = "",
+        config: str | None = None,
+        alias: str | None = None,
+        number: str | None = None,
+    ) -> tuple[VersionSummary, VersionSummary | None, Any] | None:
+        """One version with its documents, by its id, or else as `find_version_id` finds it.
 
         Returns:
             The version; its successor, or None; and a row with ``path``, ``features``, ``info`` and
-            ``removed_at``.
-
-        Raises:
-            UnknownReference: there is none with that id.
+            ``removed_at``. None where nothing is found.
         """
         documents = (_VERSION.c.path, _VERSION.c.features, _VERSION.c.info, _VERSION.c.removed_at)
-        query = SUMMARY.add_columns(*documents).where(_VERSION.c.id == id)
 
-        def work(conn: Connection) -> tuple[VersionSummary, VersionSummary | None, Any]:
-            row = conn.execute(query).first()
+        def work(conn: Connection) -> tuple[VersionSummary, VersionSummary | None, Any] | None:
+            meant = id or _found(conn, dataset, config, alias, number)
+            query = SUMMARY.add_columns(*documents).where(_VERSION.c.id == meant)
+            row = conn.execute(query).first() if meant else None
             if row is None:
-                message = f"There is no version with id {id!r}."
-                raise UnknownReference(message, where=id, hint="List them: provender versions")
+                return None
             (found,) = summaries(conn, [row])
             ids = [row.successor_id] if row.successor_id else []
-            return found, summaries_of(conn, ids).get(row.successor_id), row
+            return found, summaries_of(conn, ids).get(row.successor_id) if ids else None, row
 
         return self._read(work)
+
+
+def _found(
+    conn: Connection, dataset: str, config: str | None, alias: str | None, number: str | None
+) -> str | None:
+    known = sa.select(_DATASET.c.id, _DATASET.c.config).where(_DATASET.c.name == dataset)
+    keys = [row.id for row in conn.execute(known) if config is None or row.config == config]
+    return _meant(conn, keys[0], alias, number) if len(keys) == 1 else None
 
 
 def _meant(conn: Connection, key: str, alias: str | None, number: str | None) -> str | None:

@@ -141,7 +141,7 @@ def _numbers(batch: Sequence[str]) -> sa.Select[Any]:
 def _with_versions(conn: Connection, hit: SearchHit, numbers: Mapping[str, Any]) -> SearchHit:
     matches = tuple(
         replace(match, version=numbers[match.version_id].version)
-        if match.version_id in numbers
+        if match.version_id is not None and match.version_id in numbers
         else replace(match, version_id=None)
         for match in hit.matches
     )
@@ -149,9 +149,7 @@ def _with_versions(conn: Connection, hit: SearchHit, numbers: Mapping[str, Any])
     row = numbers[best] if best else _shown(conn, hit)
     if row is None:
         return replace(hit, matches=matches)
-    return replace(
-        hit, matches=matches, version_id=row.id, version=row.version, status=row.status
-    )
+    return replace(hit, matches=matches, version_id=row.id, version=row.version, status=row.status)
 
 
 def _shown(conn: Connection, hit: SearchHit) -> Any:

@@ -177,6 +177,8 @@ def _ask_postgresql(
     text = statement.strip().rstrip(";").strip() + "\n"
     try:
         driver.rollback()
+        # Asked for, since an account may be set to read only unless it says otherwise.
+        driver.read_only = False
         _patience(driver, timeout)
         _refuse_volatile(driver, statement, text)
         driver.rollback()
@@ -194,9 +196,19 @@ def _ask_postgresql(
         said = next(iter(str(err).strip().splitlines()), type(err).__name__)
         # The place is one in the statement that was made of this one.
         said = _PLACE.sub("", said)
-        raise _refused(statement, said, _did_you_mean(said)) from err
+        raise _refused(statement, said, _cannot_check(err) or _did_you_mean(said)) from err
     finally:
         driver.rollback()
+
+
+def _cannot_check(err: Exception) -> str | None:
+    """A hint where it was the temporary view that was refused, not the statement."""
+    state = getattr(err, "sqlstate", None)
+    if state == "25006" and "CREATE VIEW" in str(err):
+        return "This server is a standby, which cannot check statements: ask the primary one."
+    if state == "42501" and "temporary" in str(err):
+        return "Checking a statement takes: GRANT TEMPORARY ON DATABASE … TO the account."
+    return None
 
 
 def _patience(driver: Any, timeout: float | None) -> None:

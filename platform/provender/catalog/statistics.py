@@ -68,7 +68,7 @@ class StatisticsAndChecks(Session):
         ]
 
         def work(conn: Connection) -> None:
-            runs = sorted({row["run_id"] for row in rows})
+            runs = sorted({str(row["run_id"]) for row in rows})
             conn.execute(_CHECK.delete().where(_CHECK.c.run_id.in_(runs)))
             conn.execute(_CHECK.insert(), rows)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from provender.catalog import tables as t
 from provender.catalog.answers import Reading
@@ -53,8 +55,12 @@ class Timeline(Session):
         last = -1
         while True:
             page = query.where(seq > last).order_by(seq).limit(_PAGE)
-            rows = self._read(lambda conn, page=page: conn.execute(page).all())
+            rows = self._read(partial(_rows, page))
             yield from rows
             if len(rows) < _PAGE:
                 return
             last = rows[-1].seq
+
+
+def _rows(query: sa.Select[Any], conn: Connection) -> Sequence[Any]:
+    return conn.execute(query).all()

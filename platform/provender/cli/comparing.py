@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -224,7 +224,7 @@ def _quantile_row(title: str, numbers: Document, names: tuple[str, ...]) -> tupl
     return (title, *shown, figure(numbers["mean"]), figure(numbers["std"]), spark(numbers))
 
 
-def _value_rows(call: Invocation, about: Document) -> tuple[list[tuple[str, ...]], str]:
+def _value_rows(call: Invocation, about: Document) -> tuple[list[Sequence[str]], str]:
     most = None if call.verbose else _SHOWN
     if "labels" in about:
         labels = about["labels"]
@@ -238,7 +238,7 @@ def _value_rows(call: Invocation, about: Document) -> tuple[list[tuple[str, ...]
         frequent = about.get("frequent") or {"values": [], "exact": True}
         found = [(v["value"], v.get("count"), v["share"]) for v in frequent["values"]]
         title = "value" if frequent["exact"] else "value (estimated from a sample)"
-    rows = [
+    rows: list[Sequence[str]] = [
         (_quoted(str(value)), figure(times), f"{share:.1%}", bar(share))
         for value, times, share in found[:most]
     ]
@@ -375,7 +375,7 @@ def _show(call: Invocation, found: VersionDiff) -> None:
         call.out.remark(f"note: {note}")
 
 
-def _section(call: Invocation, columns: list[Column], rows: list[tuple[str, ...]]) -> None:
+def _section(call: Invocation, columns: list[Column], rows: Sequence[Sequence[str]]) -> None:
     if rows:
         call.out.line()
         call.out.table(columns, rows)
@@ -454,5 +454,5 @@ def _show_samples(call: Invocation, each: SplitExamples) -> None:
         call.out.line()
         title = f"{each.split}: changed {_short(change['key'])}"
         columns = [Column(title), Column("before", wraps=True), Column("after", wraps=True)]
-        rows = [(name, _short(old), _short(new)) for name, (old, new) in change["fields"].items()]
-        call.out.table(columns, rows)
+        moved = [(name, _short(old), _short(new)) for name, (old, new) in change["fields"].items()]
+        call.out.table(columns, moved)

@@ -64,10 +64,8 @@ def _references(ctx: typer.Context, incomplete: str) -> set[str]:
             name, found, _ = incomplete.partition(mark)
             if found:
                 return {f"{name}{mark}{each}" for each in _below(catalog, name, mark)}
-        known = catalog.datasets()
-    return names | {
-        f"{each.dataset}/{each.config}" if each.config else each.dataset for each in known
-    }
+        known = catalog.dataset_keys(incomplete.partition("/")[0])
+    return names | {f"{name}/{config}" if config else name for name, config in known}
 
 
 def _settings(ctx: typer.Context) -> Settings:
@@ -90,7 +88,7 @@ def _below(catalog: Catalog, name: str, mark: str) -> Iterable[str]:
     dataset, _, config = name.partition("/")
     if mark == "@":
         return catalog.aliases(dataset, config or None)
-    return [each.version for each in catalog.versions(dataset, config=config or None)]
+    return [each.version for each in catalog.version_summaries(dataset, config=config or None)]
 
 
 def _existing(settings: Settings) -> Catalog | None:

@@ -57,7 +57,16 @@ store = {store}
 # num_shards = 16
 # manual_dir = "manual/reviews"
 # allow_empty = false
+# key = "review_id"                     # tells the same example in two versions, for `diff`
 # kwargs = {{ language = "en" }}
+
+# What a version must be to be published (docs/statistics.md).
+# [datasets.reviews.checks]
+# min_examples = {{ train = 1000 }}
+# label_balance = 0.1
+# max_drift = 0.3
+# no_empty = true
+# function = "checks.py:my_check"
 """
 
 

@@ -43,12 +43,11 @@ def known_dataset(call: Invocation, text: str) -> tuple[str, str]:
     ref = DatasetRef.parse(text)
     if ref.target:
         return _of_class(call, ref)
-    known = [(each.dataset, each.config) for each in call.catalog.datasets()]
-    # A dataset whose builds all failed has runs and no version.
-    known += [(each.dataset, each.config) for each in call.catalog.runs(ref.name)]
-    # Data that was never published has neither, only transforms.
-    known += [(each.dataset, each.config) for each in call.catalog.stages(dataset=ref.name)]
-    configs = sorted({config for dataset, config in known if dataset == ref.name})
+    # A dataset whose builds all failed has runs and no version; data that was never published has
+    # neither, only transforms.
+    ran = [each.config for each in call.catalog.runs(ref.name)]
+    ran += [each.config for each in call.catalog.stages(dataset=ref.name)]
+    configs = sorted({*call.catalog.configs(ref.name), *ran})
     if ref.config in configs or (ref.config is None and "" in configs):
         return ref.name, ref.config or ""
     if ref.config is None and len(configs) == 1:
@@ -57,7 +56,7 @@ def known_dataset(call: Invocation, text: str) -> tuple[str, str]:
         names = ", ".join(f"{ref.name}/{each}" if each else each for each in configs)
         message = f"{ref.name} has no config {ref.config!r}." if ref.config else "Which config?"
         raise UnknownReference(message, where=text, hint=f"There are: {names}.")
-    near = difflib.get_close_matches(ref.name, sorted({dataset for dataset, _ in known}), 3)
+    near = difflib.get_close_matches(ref.name, call.catalog.dataset_names(), 3)
     raise UnknownReference(
         f"Nothing was ever built of {ref.name!r}.",
         where=text,

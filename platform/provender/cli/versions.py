@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from provender.cli import parameters as p
 from provender.cli.commands import command
+from provender.cli.completion import complete_tag
 from provender.cli.invocation import Invocation
 from provender.cli.tables import Column, state_style
 from provender.cli.units import bytes_text, short_id, time_text
@@ -21,20 +22,38 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Adds the commands of this group."""
     command(app, "show", "provender show xsum", "provender show xsum@golden --json")(show)
-    command(app, "versions", "provender versions xsum")(versions)
+    command(app, "versions", "provender versions xsum", "provender versions --tag reviewed")(
+        versions
+    )
 
 
-def versions(call: Invocation, ref: p.OptionalRef = None) -> None:
-    """List versions, newest first, with their sizes and aliases."""
-    if ref is None:
-        found = call.catalog.versions()
-    else:
+def versions(
+    call: Invocation,
+    ref: p.OptionalRef = None,
+    tag: Annotated[
+        str | None,
+        typer.Option(
+            "--tag", metavar="NAME", help="Only those with it.", autocompletion=complete_tag
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=0, help="At most so many; 0 for all of them.")
+    ] = 1000,
+) -> None:
+    """List versions, newest first, with their sizes, aliases and tags."""
+    dataset, config = None, None
+    if ref is not None:
         from provender.cli.references import known_dataset
 
         dataset, config = known_dataset(call, ref)
-        found = call.catalog.versions(dataset, config=config)
+    # One more than asked for tells whether there are more.
+    found = call.catalog.version_summaries(
+        dataset, config=config, tag=tag, limit=limit + 1 if limit else None
+    )
+    cut = bool(limit) and len(found) > limit
+    found = found[:limit] if cut else found
     if call.json:
-        call.out.document([_listed(each) for each in found])
+        call.out.document(found)
         return
     if not found:
         call.out.remark("There is no version yet. `provender build REF` makes one.")
@@ -45,6 +64,7 @@ def versions(call: Invocation, ref: p.OptionalRef = None) -> None:
         Column("examples", right=True),
         Column("size", right=True),
         Column("aliases"),
+        Column("tags"),
         Column("created (UTC)"),
         Column("fingerprint"),
     ]
@@ -55,20 +75,15 @@ def versions(call: Invocation, ref: p.OptionalRef = None) -> None:
             f"{each.examples:,}",
             bytes_text(each.bytes),
             ", ".join(each.aliases),
+            ", ".join(each.tags),
             time_text(each.created),
             each.fingerprint[:12],
         )
         for each in found
     ]
     call.out.table(columns, rows)
-
-
-def _listed(version: VersionRecord) -> dict[str, Any]:
-    """A version for JSON, without what the builder wrote into it (`show` has that)."""
-    from provender.cli.documents import plain
-
-    doc: dict[str, Any] = plain(version)
-    return {name: value for name, value in doc.items() if name not in ("info", "features")}
+    if cut:
+        call.out.remark(f"Cut off after {limit:,}; --limit raises that, --limit 0 lifts it.")
 
 
 def show(call: Invocation, ref: p.Ref) -> None:
@@ -166,6 +181,7 @@ def _facts(call: Invocation, version: VersionRecord) -> list[tuple[str, str]]:
     return [
         ("path", version.uri),
         ("aliases", ", ".join(version.aliases)),
+        ("tags", ", ".join(each.tag for each in call.catalog.tags(version_id=version.id))),
         ("builder", str(spec.get("source", ""))),
         ("created", f"{time_text(version.created)} UTC"),
         ("fingerprint", version.fingerprint),

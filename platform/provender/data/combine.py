@@ -6,14 +6,12 @@ Both functions take map-style datasets, streams, or dicts of them by split.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from provender.errors import SettingsError
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from provender.data.dataset import Dataset
 
 STRATEGIES = ("first_exhausted", "all_exhausted", "all_exhausted_without_replacement")
 
@@ -135,7 +133,7 @@ def _checked(datasets: Sequence[Any], where: str) -> list[Any]:
     if not datasets:
         raise SettingsError("There is no dataset in the list.", where=where)
     for at, each in enumerate(datasets):
-        if isinstance(each, DatasetDict) or isinstance(each, Mapping):
+        if isinstance(each, DatasetDict | Mapping):
             raise SettingsError(
                 f"Number {at} of the list is a dict of splits.",
                 where=where,
@@ -169,14 +167,3 @@ def _is_stream(each: Any) -> bool:
         where="datasets",
         hint="Give Dataset or IterableDataset objects.",
     )
-
-
-def split_dataset(dataset: Dataset, rank: int, world_size: int) -> Dataset:
-    """The part of a map-style dataset that one of several processes reads: a run of rows.
-
-    Args:
-        dataset: all rows.
-        rank: number of the process.
-        world_size: how many there are.
-    """
-    return cast("Dataset", dataset.shard(world_size, rank))

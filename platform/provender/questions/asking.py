@@ -36,7 +36,13 @@ from provender.questions.answers import (
     StageRun,
     VersionDetails,
 )
-from provender.questions.finding import dataset_of, unknown_dataset, unknown_job, version_id_of
+from provender.questions.finding import (
+    dataset_of,
+    is_id,
+    unknown_dataset,
+    unknown_job,
+    version_id_of,
+)
 from provender.questions.rows import Rows
 from provender.refs import DatasetRef
 
@@ -127,7 +133,16 @@ class Questions:
         Raises:
             UnknownReference: there is no such version; the message says what there is.
         """
-        summary, successor, row = self.raw.whole_version(self._id(ref))
+        found = None
+        if not is_id(ref):
+            asked = DatasetRef.parse(ref)
+            found = self.raw.whole_version(
+                dataset=asked.name, config=asked.config, alias=asked.alias, number=asked.version
+            )
+        # What cannot be found at once is looked for with more care, and with more to say.
+        found = found or self.raw.whole_version(self._id(ref))
+        assert found is not None
+        summary, successor, row = found
         return VersionDetails(
             summary=summary,
             path=row.path,
@@ -322,7 +337,7 @@ class Questions:
         """
         given: dict[str, Any] = {}
         if ref is not None:
-            asked = None if len(ref) == 32 and ref.isalnum() else DatasetRef.parse(ref)
+            asked = None if is_id(ref) else DatasetRef.parse(ref)
             if asked is None or asked.version or asked.alias or asked.target:
                 given = {"version_id": self._id(ref)}
             else:

@@ -29,7 +29,7 @@ def version_id_of(catalog: Catalog, ref: str) -> str:
     Raises:
         UnknownReference: there is no such version; the message says what there is.
     """
-    if _ID.fullmatch(ref):
+    if is_id(ref):
         return _known_id(catalog, ref)
     asked = DatasetRef.parse(ref)
     if not asked.target:
@@ -41,6 +41,11 @@ def version_id_of(catalog: Catalog, ref: str) -> str:
     from provender.upkeep import find_version
 
     return find_version(catalog, asked, retracted=True).id
+
+
+def is_id(ref: str) -> bool:
+    """Whether something is an id rather than a name: 32 hex digits."""
+    return _ID.fullmatch(ref) is not None
 
 
 def _known_id(catalog: Catalog, id: str) -> str:

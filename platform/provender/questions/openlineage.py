@@ -16,6 +16,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -216,9 +217,9 @@ class Exporter:
         return {"namespace": self._namespace, "name": name, "facets": {"jobType": facet}}
 
     def _engine(self) -> Event:
-        from provender import __version__
-
-        return self._facet("processing_engine", version=__version__, name="provender")
+        return self._facet(
+            "processing_engine", version=metadata.version("provender"), name="provender"
+        )
 
     def _error(self, message: str) -> Event:
         return self._facet("errorMessage", message=message, programmingLanguage="PYTHON")
@@ -316,9 +317,7 @@ class Exporter:
 
 def producer() -> str:
     """The URI by which events name their producer."""
-    from provender import __version__
-
-    return f"urn:x-provender:{__version__}"
+    return f"urn:x-provender:{metadata.version('provender')}"
 
 
 def place_of(uri: str, drop: str = "") -> tuple[str, str]:

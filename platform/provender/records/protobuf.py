@@ -12,6 +12,8 @@ implementation inside Python's protobuf, and it is fixed here so that no release
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 _BYTES_LIST = b"\x0a"
@@ -36,6 +38,20 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
+_FEW, _FEW_SHORT = 64, 512
+"""Up to so many numbers Python is quicker than the numpy operations below, whose cost does not
+depend on the number; the second where a table has their varints."""
+
+_SHORT = 1 << 14
+
+
+@functools.cache
+def _short_varints() -> tuple[bytes, ...]:
+    """The varints of at most two bytes, by number."""
+    long = (bytes((each & 127 | 128, each >> 7)) for each in range(128, _SHORT))
+    return (*_SINGLE, *long)
+
+
 def packed_varints(values: np.ndarray) -> bytes:
     """Varints of a one-dimensional integer array of any integer dtype, joined."""
     if not values.size:
@@ -44,6 +60,11 @@ def packed_varints(values: np.ndarray) -> bytes:
     top = int(unsigned.max())
     if top < 128:
         return unsigned.astype(np.uint8).tobytes()
+    if top < _SHORT and unsigned.size <= _FEW_SHORT:
+        table = _short_varints()
+        return b"".join([table[each] for each in unsigned.tolist()])
+    if unsigned.size <= _FEW:
+        return b"".join(map(varint, unsigned.tolist()))
     unsigned = unsigned.astype(np.uint64)
     widest = -(-top.bit_length() // 7)
     widths = np.ones(unsigned.size, np.int64)

@@ -314,7 +314,7 @@ def _decode_bytes(buffer: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> Column:
         at = begin + size
         left = at < hi[rows]
         rows, at = rows[left], at[left]
-    data = memoryview(buffer)
+    data = buffer.data
     for row, place in zip(rows.tolist(), at.tolist(), strict=True):
         spans = list(_values(data, place, int(hi[row])))
         owners.append(np.full(len(spans), row, np.int64))
@@ -343,24 +343,24 @@ def _one_by_one(
     buffer: np.ndarray, rows: np.ndarray, starts: np.ndarray, ends: np.ndarray
 ) -> list[Spans]:
     """Groups of records that are laid out in a way of their own."""
-    data = memoryview(buffer)
+    data = buffer.data
     alike: dict[tuple[tuple[bytes, int], ...], list[tuple[int, list[tuple[int, int]]]]] = {}
     for row in rows.tolist():
-        lists: dict[bytes, tuple[int, int, int]] = {}
+        found_here: dict[bytes, tuple[int, int, int]] = {}
         for _, lo, hi in _fields(data, int(starts[row]), int(ends[row]), only=1):
             for _, a, b in _fields(data, lo, hi, only=1):
                 key, value = _pair(data, a, b)
-                lists[key] = value
-        layout = tuple((key, kind) for key, (kind, _, _) in lists.items())
-        spans = [(lo, hi) for _, lo, hi in lists.values()]
+                found_here[key] = value
+        layout = tuple((key, kind) for key, (kind, _, _) in found_here.items())
+        spans = [(lo, hi) for _, lo, hi in found_here.values()]
         alike.setdefault(layout, []).append((row, spans))
     found = []
     for layout, members in alike.items():
-        lists = {}
+        lists: dict[str, tuple[int, np.ndarray, np.ndarray]] = {}
         for i, (key, kind) in enumerate(layout):
-            lo = np.array([spans[i][0] for _, spans in members], np.int64)
-            hi = np.array([spans[i][1] for _, spans in members], np.int64)
-            lists[key.decode()] = (kind, lo, hi)
+            begins = np.array([spans[i][0] for _, spans in members], np.int64)
+            ends_here = np.array([spans[i][1] for _, spans in members], np.int64)
+            lists[key.decode()] = (kind, begins, ends_here)
         found.append(Spans(np.array([row for row, _ in members], np.int64), lists))
     return found
 
@@ -382,7 +382,7 @@ def _pair(data: memoryview, at: int, end: int) -> tuple[bytes, tuple[int, int, i
 
 def _numbers(buffer: np.ndarray, kind: int, at: int, end: int) -> np.ndarray:
     """The numbers of one list, packed or not."""
-    data = memoryview(buffer)
+    data = buffer.data
     parts: list[bytes] = [bytes(data[lo:hi]) for _, lo, hi in _fields(data, at, end, only=1)]
     joined = np.frombuffer(b"".join(parts), np.uint8)
     if kind == FLOAT:

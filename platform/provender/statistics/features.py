@@ -39,7 +39,7 @@ class Feature:
         empty: examples whose text or bytes have no length, or whose sequence has none.
         length: values an example, for sequences.
         sizes: bytes of each value, for text, bytes and images.
-        characters: code points of each text.
+        characters: code points of each text, see `_code_points`.
         numbers: the numbers, for int and float.
         labels: label -> times, for labels and bools.
         pictures: (format, channels) -> images.
@@ -109,7 +109,7 @@ class Feature:
         parts = [data[a:b] for a, b in zip(begins, ends, strict=True)]
         hashes = np.fromiter(map(_hash, parts), np.uint64, len(parts))
         if self.characters is not None:
-            self.characters.add(_code_points(parts, column.sizes))
+            self.characters.add(_code_points(data, parts, begins, column.sizes))
         if self.leaf.kind == IMAGE:
             self._add_pictures(parts)
         if self.leaf.kind == TEXT:
@@ -224,7 +224,7 @@ class Feature:
         if self.pictures:
             doc["pictures"] = dict(sorted(self.pictures.items()))
         if self.present:
-            doc["distinct"] = self.values.count() if self._has_values else self._estimate()
+            doc["distinct"] = self._distinct()
         if self._has_values and self.present:
             exact = self.values.known is not None and self.leaf.kind == TEXT
             doc["frequent"] = self.values.frequent(EXACT if exact else LISTED)
@@ -234,8 +234,16 @@ class Feature:
     def _has_values(self) -> bool:
         return self.leaf.kind not in (OPAQUE, IMAGE)
 
-    def _estimate(self) -> dict[str, Any]:
-        return {"count": self.values.distinct.estimate(), "exact": False}
+    def _distinct(self) -> dict[str, Any]:
+        """How many different values there are: never more than there are values."""
+        found = self.values.count()
+        if found["exact"] and self._has_values:
+            return found
+        every = self.sizes.count if self.sizes is not None else 0
+        if self.numbers is not None:
+            every = max(every, self.numbers.weighed)
+        estimate = found["count"] if self._has_values else self.values.distinct.estimate()
+        return {"count": min(estimate, every), "exact": False}
 
     def _label_counts(self) -> dict[str, Any]:
         """Label -> times, with the declared classes that never come, names where known."""
@@ -260,15 +268,26 @@ class Feature:
 _SUMS = ("length", "sizes", "characters", "numbers", "width", "height")
 
 
-def _code_points(parts: list[bytes], sizes: np.ndarray) -> np.ndarray:
-    """Code points of each text; bytes that are no UTF-8 count as the replacement character."""
+def _code_points(
+    data: bytes, parts: list[bytes], begins: list[int], sizes: np.ndarray
+) -> np.ndarray:
+    """Code points of each text: its bytes without those that continue one (0x80 to 0xBF).
+
+    Args:
+        data: holds the texts.
+        parts: the texts.
+        begins: where each begins in ``data``.
+        sizes: int64, their bytes.
+    """
     plain = list(map(bytes.isascii, parts))
     if all(plain):
         return sizes
+    continues = np.frombuffer(data, np.int8) < -64
     found = sizes.copy()
     for i, is_plain in enumerate(plain):
         if not is_plain:
-            found[i] = len(parts[i].decode("utf-8", "replace"))
+            first = begins[i]
+            found[i] -= np.count_nonzero(continues[first : first + len(parts[i])])
     return found
 
 

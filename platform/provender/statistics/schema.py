@@ -55,7 +55,8 @@ class Leaf:
     @classmethod
     def from_json(cls, doc: list[Any]) -> Leaf:
         """Reads what `to_json` wrote."""
-        return cls(*doc[:-1], labels=tuple(doc[-1]))
+        name, kind, many, unsigned, classes, labels = doc
+        return cls(name, kind, many, unsigned, classes, tuple(labels))
 
 
 Labels = Mapping[str, tuple[str, ...]]

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 50 << 30
 LIMIT_VARIABLE = "PROVENDER_SHARD_CACHE_LIMIT"
 FOLDER_VARIABLE = "PROVENDER_SHARD_CACHE"
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENOTDIR}
+_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
 _BLOCK = 4 << 20
 _POLL = 0.02
 _STALE_SECONDS = 7 * 86_400
@@ -183,11 +184,12 @@ class ShardCache:
         """Opens a shard that is there, holding it; None where it is missing or damaged."""
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         keep = False
         try:
-            fcntl.flock(fd, fcntl.LOCK_SH)
+            with _full_disk(path):
+                fcntl.flock(fd, fcntl.LOCK_SH)
             # It may have been removed between opening and locking.
             with contextlib.suppress(FileNotFoundError):
                 if not os.path.samestat(os.fstat(fd), path.stat()):
@@ -257,7 +259,8 @@ class ShardCache:
         try:
             while True:
                 try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    with _full_disk(path):
+                        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except BlockingIOError:
                     if cancelled is not None and cancelled():
@@ -349,7 +352,8 @@ class ShardCache:
             self.folder.mkdir(parents=True, exist_ok=True)
             fd = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            with _full_disk(self.folder):
+                fcntl.flock(fd, fcntl.LOCK_EX)
             yield
         finally:
             os.close(fd)
@@ -405,15 +409,17 @@ def parse_size(text: str) -> int:
 
 @contextlib.contextmanager
 def _full_disk(path: Path) -> Iterator[None]:
-    """Turns a full or read-only disk into `CacheFull`."""
+    """Turns a disk that is full, read-only or without locks into `CacheFull`."""
     try:
         yield
     except DiskFull as error:
         raise CacheFull(error.message, where=str(path), hint=error.hint) from error
     except OSError as error:
-        if error.errno in _FULL or isinstance(error, PermissionError):
-            reason = os.strerror(error.errno or 0)
+        reason = os.strerror(error.errno or 0)
+        if error.errno in _FULL or isinstance(error, PermissionError | FileExistsError):
             raise CacheFull(f"It cannot be written: {reason}.", where=str(path)) from error
+        if error.errno in _NO_LOCKS:
+            raise CacheFull(f"Its disk has no locks: {reason}.", where=str(path)) from error
         raise
 
 

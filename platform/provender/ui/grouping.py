@@ -16,6 +16,7 @@ from provender.catalog import LineageEdge, LineageNode
 MOST = 240
 """Boxes in one picture; the farthest ones are left out beyond that."""
 _ALIKE = 3
+_LONGEST_STEM = 300
 _NUMBERED = re.compile(r"(?P<stem>.+/)(?P<number>\d+|part-\d+-of-\d+)")
 
 
@@ -93,6 +94,38 @@ def picture(
     )
 
 
+def versions_only(
+    start: str, nodes: Iterable[LineageNode], edges: Iterable[LineageEdge]
+) -> tuple[list[LineageNode], list[LineageEdge]]:
+    """The graph without the stages between versions.
+
+    Args:
+        start: id of the node it is about; it stays whatever it is.
+        nodes: all nodes.
+        edges: all edges.
+
+    Returns:
+        The versions, and what came from outside; an edge stands for every way from one to another
+        that meets no third.
+    """
+    kept = {node.id: node for node in nodes if node.kind != "stage" or node.id == start}
+    parents: dict[str, list[str]] = defaultdict(list)
+    for edge in edges:
+        parents[edge.child].append(edge.parent)
+    found = []
+    for id in kept:
+        todo, seen = list(parents[id]), {id}
+        for each in todo:
+            if each in seen:
+                continue
+            seen.add(each)
+            if each in kept:
+                found.append(LineageEdge(id, each, None))
+            else:
+                todo += parents[each]
+    return list(kept.values()), found
+
+
 def _boxes(
     start: str,
     known: Mapping[str, LineageNode],
@@ -107,8 +140,9 @@ def _boxes(
     groups: dict[tuple[str, ...], list[LineageNode]] = defaultdict(list)
     for node in known.values():
         found = _NUMBERED.fullmatch(node.name) if node.kind == "stage" else None
-        if found and node.id != start and found["stem"] not in apart:
-            key = (found["stem"], _state(node), *sorted(used_by[node.id]))
+        stem = found["stem"] if found else ""
+        if 0 < len(stem) <= _LONGEST_STEM and node.id != start and stem not in apart:
+            key = (stem, _state(node), *sorted(used_by[node.id]))
         else:
             key = ("", node.id)
         groups[key].append(node)

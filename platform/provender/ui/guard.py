@@ -31,7 +31,7 @@ _SESSION_SECONDS = 12 * 3600
 _FORM_BYTES = 4096
 _WRONG_TOKEN_SECONDS = 0.5
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^:\[\]/]+)(?::\d+)?")
-_OPEN = (LOGIN, LOGOUT, "/static/")
+_STATIC = "/static/"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Guard:
         path = route_path(scope)
         if scope["method"] == "POST" and path in (LOGIN, LOGOUT):
             return await self._sign(scope, receive, path)
-        if self._rules.token is None or path.startswith(_OPEN) or self._is_known(headers, scope):
+        if self._rules.token is None or _is_open(path) or self._is_known(headers, scope):
             return None
         if path.startswith("/api") or "text/html" not in headers.get("accept", ""):
             body = {
@@ -147,6 +147,11 @@ class Guard:
             samesite="strict",
         )
         return answer
+
+
+def _is_open(path: str) -> bool:
+    """Whether a path may be seen without a token: the door, and what it is painted with."""
+    return path in (LOGIN, LOGOUT) or path.startswith(_STATIC)
 
 
 def prefix(scope: Scope) -> str:

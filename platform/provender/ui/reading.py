@@ -22,7 +22,7 @@ from provender.catalog import (
     StageRecord,
     VersionRecord,
 )
-from provender.catalog.records import CheckRecord
+from provender.catalog.records import CheckRecord, LeaseRecord
 from provender.errors import SettingsError, UnknownReference
 from provender.questions import (
     DatasetSummary,
@@ -53,10 +53,12 @@ FILES = 200
 """Files of a version on one page."""
 EXAMPLES = 12
 """Examples on one page."""
-NODES = 800
+NODES = 400
 """Nodes of a lineage beyond which no further steps are read for one picture."""
 CHECKS = 100
 """Checks of a version that are shown."""
+LEASES = 50
+"""Leases on a version that are shown."""
 BESIDE = 100
 """Neighbours of an execution that are named on its page."""
 COMPARED_BYTES = 96 << 20
@@ -306,13 +308,13 @@ class Library:
         return Graph(start, tuple(nodes.values()), tuple(edges.values()), cut)
 
     def _nearest(self, id: str, way: Literal["up", "down"], depth: int) -> tuple[Lineage, bool]:
-        """The graph in steps of growing depth until it is large; and whether that is all of it."""
+        """The graph, some steps deeper each time until it is large; and whether that is all of it."""
         step = min(_STEPS, depth)
         while True:
             found = self._catalog.lineage(id, way, step)
             if step == depth or len(found.nodes) > NODES:
                 return found, step == depth
-            step = min(2 * step, depth)
+            step = min(step + _STEPS, depth)
 
     # What was done
 
@@ -349,6 +351,10 @@ class Library:
             return []
         found = self._catalog.checks(run_id=version.run_id, limit=CHECKS)
         return [each for each in found if each.version == version.version]
+
+    def leases(self, version_id: str) -> list[LeaseRecord]:
+        """Who needs the files of a version right now."""
+        return self._catalog.leases(version_id)[:LEASES]
 
     def beside(self, stage_id: str) -> tuple[list[LineageNode], list[LineageNode]]:
         """What an execution was made from, and what was made from it, one step away."""

@@ -22,6 +22,8 @@ FEATURES = 40
 """Features of a split that one page draws."""
 _BARS = 12
 _COLUMNS = 40
+# Buckets are numbered by the upper 18 bits of a float64, one of which is its sign.
+_LAST_CODE = (1 << 17) - 2
 _GROUPS = (
     ("numbers", "values"),
     ("characters", "characters"),
@@ -104,17 +106,17 @@ def split_cards(statistics: Mapping[str, Mapping[str, Any]]) -> list[SplitCards]
         features = _mapping(document.get("features"))
         cards = [_card(name, _mapping(each)) for name, each in list(features.items())[:FEATURES]]
         left_out = max(0, len(features) - FEATURES)
-        found.append(SplitCards(split, int(document.get("examples") or 0), cards, left_out))
+        found.append(SplitCards(split, _int(document.get("examples")), cards, left_out))
     return found
 
 
 def _card(feature: str, doc: Mapping[str, Any]) -> Card:
     absent = [name for name in ("missing", "empty") if doc.get(name)]
-    facts = [(name, _of(doc[name], doc.get("examples"))) for name in absent]
+    facts = [(name, _of(_int(doc[name]), _int(doc.get("examples")))) for name in absent]
     distinct = _mapping(doc.get("distinct"))
     if distinct.get("count") is not None:
         about = "" if distinct.get("exact") else "about "
-        facts.append(("different", f"{about}{count(distinct['count'])}"))
+        facts.append(("different", f"{about}{count(_int(distinct['count']))}"))
     for form, times in list(_mapping(doc.get("pictures")).items())[:4]:
         name, _, channels = str(form).partition("/")
         facts.append(
@@ -210,7 +212,8 @@ def _columns(document: Any, low: float, high: float) -> list[float]:
     """The kept histogram, whose buckets are as fine as its numbers, in columns of equal width."""
     from provender.statistics.histogram import edges
 
-    if not isinstance(document, (list, tuple)) or len(document) != 2 or high <= low:
+    lists = _list(document)
+    if len(lists) != 2 or high <= low:
         return []
     steps = min(_COLUMNS, int(high - low) + 1) if _whole(low, high) else _COLUMNS
     # Whole numbers sit in the middle of their columns.
@@ -218,13 +221,15 @@ def _columns(document: Any, low: float, high: float) -> list[float]:
     low, high = low - half, high + half
     columns = [0.0] * steps
     width = (high - low) / steps
-    for code, times in zip(document[0], document[1], strict=False):
-        a, b = edges(int(code))
+    for code, times in zip(_list(lists[0]), _list(lists[1]), strict=False):
+        if not isinstance(code, int) or abs(code) > _LAST_CODE:
+            continue
+        a, b = edges(code)
         if b < low or a > high:
             continue
         middle = a if half else (a + min(b, high)) / 2
         at = int((middle - low) / width)
-        columns[min(max(at, 0), steps - 1)] += times
+        columns[min(max(at, 0), steps - 1)] += max(0, _int(times))
     return columns
 
 
@@ -234,7 +239,8 @@ def _whole(low: float, high: float) -> bool:
 
 def _label_bars(doc: Mapping[str, Any]) -> tuple[list[Bar], str]:
     names = _mapping(doc.get("names"))
-    counts = [(label, int(times)) for label, times in doc.get("counts") or ()]
+    pairs = [each for each in map(_list, _list(doc.get("counts"))) if len(each) == 2]
+    counts = [(label, max(0, _int(times))) for label, times in pairs]
     total = sum(times for _, times in counts) or 1
     shown = counts
     note = ""
@@ -251,22 +257,34 @@ def _label_bars(doc: Mapping[str, Any]) -> tuple[list[Bar], str]:
 
 
 def _frequent_bars(doc: Mapping[str, Any]) -> tuple[list[Bar], str]:
-    values = [_mapping(each) for each in doc.get("values") or ()][:_BARS]
+    values = [_mapping(each) for each in _list(doc.get("values"))][:_BARS]
     # Where nothing comes twice there is nothing to rank.
-    if doc.get("exact") and all(int(each.get("count") or 0) < 2 for each in values):
+    if doc.get("exact") and all(_int(each.get("count")) < 2 for each in values):
         return [], ""
     bars = []
     for each in values:
         share = _float(each.get("share")) or 0.0
-        text = count(each["count"]) if each.get("count") is not None else f"≈ {100 * share:.2g} %"
+        text = f"≈ {100 * share:.2g} %"
+        if each.get("count") is not None:
+            text = count(_int(each["count"]))
         bars.append(Bar(str(each.get("value")), share, text))
     note = "" if doc.get("exact", True) or not bars else "estimated from a sample"
     return bars, note
 
 
-def _of(part: Any, whole: Any) -> str:
-    share = f" ({100 * part / whole:.2g} %)" if isinstance(whole, int) and whole else ""
+def _of(part: int, whole: int) -> str:
+    share = f" ({100 * part / whole:.2g} %)" if whole else ""
     return f"{count(part)}{share}"
+
+
+def _int(value: Any) -> int:
+    """The whole number; 0 for what is none."""
+    found = _float(value)
+    return 0 if found is None else int(found)
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def _float(value: Any) -> float | None:

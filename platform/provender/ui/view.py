@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -14,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from provender import __version__
-from provender.errors import ProvenderError
+from provender.errors import ProvenderError, UnknownReference
 from provender.ui import plots, text, units
 from provender.ui.guard import prefix
 from provender.ui.links import Links
@@ -56,8 +58,25 @@ class View:
         if self._authorize is None:
             return True
         if dataset not in self._seen:
-            self._seen[dataset] = bool(self._authorize(self.request, dataset))
+            self._seen[dataset] = self.allows(dataset)
         return self._seen[dataset]
+
+    def allows(self, dataset: str | None) -> bool:
+        """What ``authorize`` says; True where there is none.
+
+        Raises:
+            TypeError: it answers neither True nor False: a coroutine, say, which as a truth value
+                would let everyone in.
+        """
+        if self._authorize is None:
+            return True
+        answer = self._authorize(self.request, dataset)
+        if not isinstance(answer, bool):
+            if inspect.iscoroutine(answer):
+                answer.close()
+            message = f"authorize must answer True or False, not {type(answer).__name__}"
+            raise TypeError(message)
+        return answer
 
     def seen(self, page: Page[Any]) -> Page[Any]:
         """A page without the rows that concern datasets which are not for this visitor."""
@@ -91,6 +110,7 @@ class View:
 
     def problem(self, status: int, title: str, error: ProvenderError) -> Response:
         """An error as a page, or as JSON below ``/api``."""
+        error = self.discreet(error)
         if self.wants_json:
             return Json({"error": _bounded(error.to_json())}, status)
         return self.page(
@@ -100,6 +120,14 @@ class View:
             error=error,
             near=list(error.facts.get("near") or ()),
         )
+
+    def discreet(self, error: ProvenderError) -> ProvenderError:
+        """An error without the names of what is not for this visitor."""
+        if self._authorize is None or not isinstance(error, UnknownReference):
+            return error
+        names = map(str, error.facts.get("near") or ())
+        near = [each for each in names if self.sees(re.split("[/:@]", each)[0])]
+        return UnknownReference(error.message, where=error.where, facts={"near": near})
 
     @property
     def wants_json(self) -> bool:
@@ -129,8 +157,7 @@ def _bounded(value: Any) -> Any:
 def view(request: Request) -> View:
     """The dependency that gives page functions their `View`, once the visitor may look at all."""
     made = View(request)
-    authorize: Authorize | None = request.app.state.authorize
-    if authorize is not None and not authorize(request, None):
+    if not made.allows(None):
         raise HTTPException(403, "You may not look at these pages.")
     return made
 

@@ -12,6 +12,7 @@ import pytest
 from tests.data.cache.programs import FP, compute, is_right, program, run
 from tests.store.processes import fork, wait
 
+from provender.catalog import Catalog
 from provender.data.cache import (
     TransformCache,
     disable_caching,
@@ -22,9 +23,18 @@ from provender.data.cache import (
 from provender.data.cache.manifest import Why
 
 
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One catalog for all, since making one takes longer than a test."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('catalog')}/catalog.db"
+    Catalog.open(url).close()
+    return url
+
+
 @pytest.fixture(autouse=True)
-def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, catalog: str) -> Iterator[None]:
     monkeypatch.setenv("PROVENDER_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PROVENDER_CATALOG", catalog)
     monkeypatch.delenv("PROVENDER_CACHE", raising=False)
     monkeypatch.chdir(tmp_path)
     yield

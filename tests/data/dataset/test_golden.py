@@ -176,18 +176,24 @@ CALLS: dict[str, Step] = {
         remove_columns=["i"],
         features=lib.Features({"x": lib.ClassLabel(names=["even", "odd"])}),
     ),
-    "map numpy format": lambda ds, lib: ds.select_columns(["i", "f", "tokens"])
-    .with_format("numpy")
-    .map(lambda row: {"half": row["i"] / 2}),
-    "map numpy batched": lambda ds, lib: ds.select_columns(["i", "label"])
-    .with_format("numpy")
-    .map(lambda batch: {"sum": batch["i"] + batch["label"]}, batched=True, batch_size=10),
+    "map numpy format": lambda ds, lib: (
+        ds.select_columns(["i", "f", "tokens"])
+        .with_format("numpy")
+        .map(lambda row: {"half": row["i"] / 2})
+    ),
+    "map numpy batched": lambda ds, lib: (
+        ds.select_columns(["i", "label"])
+        .with_format("numpy")
+        .map(lambda batch: {"sum": batch["i"] + batch["label"]}, batched=True, batch_size=10)
+    ),
     "map arrow format": lambda ds, lib: ds.with_format("arrow").map(
         as_arrow, batched=True, batch_size=10
     ),
-    "map pandas format": lambda ds, lib: ds.select_columns(["i", "text"])
-    .with_format("pandas")
-    .map(as_frame, batched=True, batch_size=10),
+    "map pandas format": lambda ds, lib: (
+        ds.select_columns(["i", "text"])
+        .with_format("pandas")
+        .map(as_frame, batched=True, batch_size=10)
+    ),
     "map returns a table": lambda ds, lib: ds.map(
         lambda batch: pa.table({"k": batch["i"]}), batched=True, batch_size=10
     ),
@@ -204,9 +210,9 @@ CALLS: dict[str, Step] = {
     "filter with indices": lambda ds, lib: ds.filter(
         lambda row, at: at % 10 == 0, with_indices=True
     ),
-    "filter twice": lambda ds, lib: ds.shuffle(seed=1)
-    .filter(lambda row: row["i"] > 9)
-    .filter(lambda row: row["flag"]),
+    "filter twice": lambda ds, lib: (
+        ds.shuffle(seed=1).filter(lambda row: row["i"] > 9).filter(lambda row: row["flag"])
+    ),
     "filter arrow": lambda ds, lib: ds.with_format("arrow").filter(
         lambda table: __import__("pyarrow.compute").compute.greater(table["i"], 30), batched=True
     ),
@@ -251,9 +257,11 @@ CALLS: dict[str, Step] = {
         lib.Features({"i": lib.Value("string"), "flag": lib.Value("int8")})
     ),
     "cast column": lambda ds, lib: ds.cast_column("i", lib.Value("float32")),
-    "cast to labels": lambda ds, lib: ds.select_columns(["label"])
-    .cast_column("label", lib.Value("int64"))
-    .cast_column("label", lib.ClassLabel(names=["p", "q", "r"])),
+    "cast to labels": lambda ds, lib: (
+        ds.select_columns(["label"])
+        .cast_column("label", lib.Value("int64"))
+        .cast_column("label", lib.ClassLabel(names=["p", "q", "r"]))
+    ),
     "cast after select": lambda ds, lib: ds.select([3, 1]).cast_column("i", lib.Value("int64")),
     "add column": lambda ds, lib: ds.add_column("more", list(range(N))),
     "add column to a shuffled one": lambda ds, lib: ds.shuffle(seed=1).add_column(
@@ -263,9 +271,9 @@ CALLS: dict[str, Step] = {
         "more", [0] * N, feature=lib.Value("int8")
     ),
     "add item": lambda ds, lib: ds.select_columns(["i", "text"]).add_item({"i": 9, "text": "new"}),
-    "add item after select": lambda ds, lib: ds.select_columns(["i", "text"])
-    .select([3, 2])
-    .add_item({"i": 9, "text": "new"}),
+    "add item after select": lambda ds, lib: (
+        ds.select_columns(["i", "text"]).select([3, 2]).add_item({"i": 9, "text": "new"})
+    ),
     "flatten": lambda ds, lib: ds.flatten(),
     "class encode texts": lambda ds, lib: ds.class_encode_column("text"),
     "class encode bools": lambda ds, lib: ds.class_encode_column("flag"),
@@ -372,7 +380,9 @@ def test_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["numpy", "arrow", "pandas"])
-@pytest.mark.parametrize("key", [3, slice(2, 6), [1, 4], "i"], ids=["row", "slice", "list", "column"])
+@pytest.mark.parametrize(
+    "key", [3, slice(2, 6), [1, 4], "i"], ids=["row", "slice", "list", "column"]
+)
 def test_format(kind: str, key: Any) -> None:
     columns = ["i", "f", "label", *(["text"] if kind != "numpy" else [])]
     mine = make(ours).select_columns(columns).with_format(kind)[key]
@@ -422,6 +432,8 @@ def test_files_hold_the_same(tmp_path: Any) -> None:
     from pyarrow import json as pj
     from pyarrow import parquet as pq
 
-    assert pq.read_table(tmp_path / "ours.parquet").equals(pq.read_table(tmp_path / "theirs.parquet"))
+    assert pq.read_table(tmp_path / "ours.parquet").equals(
+        pq.read_table(tmp_path / "theirs.parquet")
+    )
     mine_rows = pj.read_json(tmp_path / "ours.jsonl").to_pylist()
     assert mine_rows == mine.select_columns([*plain, "meta"]).to_list()

@@ -239,6 +239,10 @@ def test_streamed_paths_behave_like_paths(web) -> None:
     assert not fetched
     assert str(path) == "/nowhere"
     assert str(path) == "/nowhere" and fetched == [1]
+    assert path.as_posix() == "/nowhere"
+    assert str(path / "x") == "/nowhere/x"
+    with pytest.raises(AttributeError):
+        _ = path.no_such_thing
     with pytest.raises(ProvenderError, match="only be read"):
         path.open("w")
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 import re
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -86,6 +88,26 @@ def test_csv_with_anything_in_quotes(files, read, cells, block, end) -> None:
     assert read.check(source) == expected
 
 
+@FUZZ
+@given(
+    lines=st.lists(st.text(st.sampled_from('a," \n'), max_size=9), min_size=1, max_size=8),
+    block=SIZES,
+)
+def test_csv_with_quotes_anywhere(files, read, lines, block) -> None:
+    # One column, so that any text is a table: what pyarrow makes of the whole is what counts.
+    text = "c\n" + "\n".join(f"x{line.replace(',', ';')}" for line in lines) + "\n"
+    (file,) = files(text)
+    try:
+        whole = pa.csv.read_csv(
+            io.BytesIO(text.encode()), parse_options=pa.csv.ParseOptions(newlines_in_values=True)
+        )
+    except pa.ArrowInvalid:
+        return
+    kinds = Features({"c": Value("string")})
+    found = read.check(CsvSource([file], block=block, features=kinds, keep_default_na=False))
+    assert [row["c"] for row in found] == [str(each) for each in whole["c"].to_pylist()]
+
+
 @pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "zst"])
 def test_compressed_files(files, read, kind: str) -> None:
     lines = [{"i": i, "t": "x" * (i % 40)} for i in range(3000)]
@@ -160,7 +182,8 @@ def test_bytes_that_are_no_text_are_told_by_file_and_byte(files, read, source, t
     with pytest.raises(InputError, match="not UTF-8") as caught:
         read.rows(source([file]))
     assert caught.value.facts == {"file": file.name, "byte": text.index(b"\xff")}
-    assert file.name in str(caught.value.where)
+    line = text[: text.index(b"\xff")].count(b"\n") + 1
+    assert f"{file.name}, line {line} (byte " in str(caught.value.where)
     assert "encoding" in str(caught.value.hint)
     replaced = read.rows(source([file], encoding_errors="replace"))
     assert list(replaced[1].values()) == ["b\ufffdd"]
@@ -183,6 +206,7 @@ def test_a_broken_json_line_is_named_and_can_be_skipped(files, read) -> None:
     with pytest.raises(InputError, match="not a JSON object") as caught:
         read.rows(JsonLinesSource([file], features=Features({"i": Value("int64")})))
     assert caught.value.facts["byte"] == text.index('{"i": 6\n')
+    assert "line 7 (byte " in str(caught.value.where)
     options = ReadOptions(on_error="skip")
     source = JsonLinesSource([file], features=Features({"i": Value("int64")}), options=options)
     assert [row["i"] for row in read.rows(source)] == [0, 1, 2, 3, 4, 5, 7, 8, 9]

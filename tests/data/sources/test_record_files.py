@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from provender.data.errors import ColumnError
 from provender.data.features import ClassLabel, Features, List, Value
@@ -29,8 +31,9 @@ from provender.data.sources import (
     TFRecordSource,
     VersionSource,
 )
-from provender.data.sources.access import place_of
+from provender.data.sources.access import open_reader, place_of
 from provender.data.sources.combined import row_range
+from provender.data.sources.frames import frames
 from provender.errors import (
     ArchiveError,
     DamageError,
@@ -136,6 +139,50 @@ def test_tfrecord_with_features(files, records, read) -> None:
     assert read.rows(source) == [{"i": i, "w": None} for i in range(3)]
     by_json = TFRecordSource(files(data), features_json=records.features)
     assert read.check(by_json) == [{"i": i, "t": "x"} for i in range(3)]
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    sizes=st.lists(st.integers(0, 90), max_size=12),
+    block=st.sampled_from([1, 5, 11, 12, 13, 40, 1000]),
+    begin=st.integers(0, 12),
+)
+def test_frames_in_blocks_of_any_size(files, records, sizes, block: int, begin: int) -> None:
+    payloads = [bytes([number]) * size for number, size in enumerate(sizes)]
+    (file,) = files(records.framed(payloads) if payloads else b"")
+    begin = min(begin, len(sizes))
+    byte = sum(size + 16 for size in sizes[:begin])
+    found, at = [], begin
+    with open_reader(file) as reader:
+        for part in frames(reader, "f", byte, begin, block=block):
+            assert (part.record, part.byte) == (at, byte)
+            assert len(part.damaged()) == 0
+            for start, length in zip(part.starts.tolist(), part.lengths.tolist(), strict=True):
+                found.append(part.data[start : start + length])
+            at, byte = at + len(part), part.end
+    assert found == payloads[begin:]
+    assert byte == file.size
+
+
+@pytest.mark.parametrize("block", [7, 64, 1000])
+def test_a_file_cut_off_anywhere_says_so(files, records, block: int) -> None:
+    whole = records.framed([b"x" * 20] * 3)
+    for length in range(1, len(whole)):
+        if length % 36 == 0:
+            continue
+        (file,) = files(whole[:length])
+        with open_reader(file) as reader, pytest.raises(DamageError) as caught:
+            for _ in frames(reader, "f", block=block):
+                pass
+        assert caught.value.facts == {
+            "file": "f",
+            "record": length // 36,
+            "offset": length // 36 * 36,
+        }
 
 
 @pytest.mark.parametrize("place", ["payload", "header"])

@@ -379,3 +379,20 @@ def test_connections_are_kept_apart_by_options(names) -> None:
     two = place_of("https://example.org/a", {"headers": {"k": names.b}})
     assert one is not two
     assert place_of("https://example.org/b", {"headers": {"k": names.a}}) is one
+
+
+def test_secrets_in_addresses_are_not_shown(web, read) -> None:
+    from provender.data.loading.data_files import resolve
+    from provender.errors import InputError
+
+    secret = "s3cr3tvalue"
+    url = f"{web.url}?token={secret}"
+    web.files[f"/data.jsonl?token={secret}"] = b'{"i": x}\n'
+    (file,) = resolve(url)["train"]
+    with pytest.raises(InputError) as caught:
+        read.rows(JsonLinesSource([file]))
+    assert "data.jsonl" in str(caught.value)
+    assert secret not in str(caught.value) + repr(caught.value.facts) + repr(file.options)
+    with pytest.raises(StoreError) as refused:
+        resolve(f"{web.base}/*.jsonl?token={secret}")
+    assert secret not in str(refused.value)

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
+from tests.data.stream.exact import KINDS, make_source
 
 from provender.data.stream import (
     IterableDataset,
-    concatenate,
-    interleave,
+    concatenate_streams,
+    interleave_streams,
     split_dataset_by_node,
 )
-from tests.data.stream.exact import KINDS, make_source
 
 Step = tuple[Any, ...]
 
@@ -69,9 +69,11 @@ APPLY: dict[str, Callable[..., IterableDataset]] = {
     "batch and back": lambda ds, size, drop: ds.batch(size, drop_last_batch=drop).unbatch(),
     "rename": lambda ds: ds.rename_column("t", "u").rename_column("u", "t"),
     "cast": lambda ds: ds.cast_column("i", _int64()),
-    "concatenate": lambda ds: concatenate([ds, other()]),
-    "interleave": lambda ds, strategy: interleave([ds, other()], stopping_strategy=strategy),
-    "interleave drawn": lambda ds, weight, strategy: interleave(
+    "concatenate": lambda ds: concatenate_streams([ds, other()]),
+    "interleave": lambda ds, strategy: interleave_streams(
+        [ds, other()], stopping_strategy=strategy
+    ),
+    "interleave drawn": lambda ds, weight, strategy: interleave_streams(
         [ds, other()], [weight, 1 - weight], seed=3, stopping_strategy=strategy
     ),
     "node": lambda ds, rank, world: split_dataset_by_node(ds, rank, world),
@@ -91,7 +93,9 @@ _strategy = st.sampled_from(
     ["first_exhausted", "all_exhausted", "all_exhausted_without_replacement"]
 )
 steps = st.one_of(
-    st.tuples(st.sampled_from(["map", "map numbered", "filter", "filter numbered", "rename", "cast"])),
+    st.tuples(
+        st.sampled_from(["map", "map numbered", "filter", "filter numbered", "rename", "cast"])
+    ),
     st.tuples(st.just("map doubled"), _small),
     st.tuples(st.just("map thinned"), _small, st.booleans()),
     st.tuples(st.just("filter batched"), _small),

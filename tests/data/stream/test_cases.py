@@ -13,18 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.data.stream.exact import UncountedSource, assert_exact_resume, rows_of, together
 
 from provender.data import load_dataset
 from provender.data.features import Value
 from provender.data.sources.base import Chunk, Position
 from provender.data.stream import (
     IterableDataset,
-    concatenate,
-    interleave,
+    concatenate_streams,
+    interleave_streams,
     split_dataset_by_node,
 )
 from provender.errors import ConflictError, SettingsError, StoreError
-from tests.data.stream.exact import UncountedSource, assert_exact_resume, rows_of
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -134,13 +134,18 @@ def test_combined_streams_go_on_exactly(load: Load) -> None:
     def short() -> IterableDataset:
         return load().take(600)
 
-    assert len(assert_exact_resume(lambda: concatenate([load(), short()]), (1, 3999, 4300))) == 4600
-    cycled = assert_exact_resume(lambda: interleave([load(), short()]), (1, 601, 1199))
+    assert (
+        len(assert_exact_resume(lambda: concatenate_streams([load(), short()]), (1, 3999, 4300)))
+        == 4600
+    )
+    cycled = assert_exact_resume(lambda: interleave_streams([load(), short()]), (1, 601, 1199))
     # It ends with the last row of the shorter stream: 600 of each but for whose turn comes first.
     assert len(cycled) == 1200
 
     def drawn() -> IterableDataset:
-        return interleave([load(), short()], [0.7, 0.3], seed=5, stopping_strategy="all_exhausted")
+        return interleave_streams(
+            [load(), short()], [0.7, 0.3], seed=5, stopping_strategy="all_exhausted"
+        )
 
     assert_exact_resume(drawn, (1, 1000, 4100))
 
@@ -205,7 +210,7 @@ def test_a_state_of_something_else_is_refused(parquet: Load, lines: Load, folder
 
 
 def test_a_state_is_small_json(parquet: Load) -> None:
-    ds = interleave([parquet().map(add_one), parquet().map(add_one)], [0.5, 0.5], seed=1)
+    ds = interleave_streams([parquet().map(add_one), parquet().map(add_one)], [0.5, 0.5], seed=1)
     list(islice(iter(ds), 1234))
     assert len(json.dumps(ds.state_dict())) < 2000
 
@@ -213,7 +218,7 @@ def test_a_state_is_small_json(parquet: Load) -> None:
 def test_weights_may_change_at_a_resume() -> None:
     def make(weights: list[float]) -> IterableDataset:
         streams = [small([0] * 5000), small([1] * 5000)]
-        return interleave(streams, weights, seed=2)
+        return interleave_streams(streams, weights, seed=2)
 
     ds = make([0.5, 0.5])
     list(islice(iter(ds), 1000))
@@ -263,7 +268,12 @@ def test_set_epoch_leaves_the_order_of_what_was_never_shuffled(load: Load) -> No
 
 def test_every_epoch_has_its_own_order_and_seeds_do_not_run_into_epochs(parquet: Load) -> None:
     def order(seed: int, epoch: int) -> list[int]:
-        ds = parquet().shuffle(seed=seed, buffer_size=100).map(add_one).filter(lambda row: row["i"] % 2)
+        ds = (
+            parquet()
+            .shuffle(seed=seed, buffer_size=100)
+            .map(add_one)
+            .filter(lambda row: row["i"] % 2)
+        )
         ds = ds.batch(10)
         ds.set_epoch(epoch)
         return [value for row in ds for value in row["i"]]
@@ -294,13 +304,13 @@ def test_take_and_skip_fix_the_order_of_shards(parquet: Load) -> None:
     ],
 )
 def test_stopping_strategies_in_turn(strategy: str, expected: list[int]) -> None:
-    ds = interleave([small([0, 1, 2]), small(range(10, 15))], stopping_strategy=strategy)
+    ds = interleave_streams([small([0, 1, 2]), small(range(10, 15))], stopping_strategy=strategy)
     assert ids(ds) == expected
     assert len(ds) == len(expected)
 
 
 def test_interleave_gives_each_stream_its_share() -> None:
-    ds = interleave([small([0] * 20000), small([1] * 20000)], [0.7, 0.3], seed=1)
+    ds = interleave_streams([small([0] * 20000), small([1] * 20000)], [0.7, 0.3], seed=1)
     assert abs(np.mean(ids(ds.take(10000))) - 0.3) < 0.015
 
 
@@ -308,33 +318,37 @@ def test_interleave_gives_each_stream_its_share() -> None:
 def test_empty_streams_and_zero_probabilities_end(strategy: str) -> None:
     empty, full = small([]), small([0, 1, 2])
     for weights in (None, [0.5, 0.5], [0.0, 1.0]):
-        ds = interleave([empty, full], weights, seed=1, stopping_strategy=strategy)
+        ds = interleave_streams([empty, full], weights, seed=1, stopping_strategy=strategy)
         found = ids(ds)
         assert set(found) == {0, 1, 2}
-        assert ids(interleave([full, full], [0.0, 1.0], seed=1, stopping_strategy=strategy)) == [0, 1, 2]
-    assert ids(interleave([empty, empty], stopping_strategy=strategy)) == []
+        assert ids(
+            interleave_streams([full, full], [0.0, 1.0], seed=1, stopping_strategy=strategy)
+        ) == [0, 1, 2]
+    assert ids(interleave_streams([empty, empty], stopping_strategy=strategy)) == []
 
 
 def test_first_exhausted_with_an_empty_stream_ends_at_once() -> None:
-    assert ids(interleave([small([0, 1, 2]), small([])])) == [0]
+    assert ids(interleave_streams([small([0, 1, 2]), small([])])) == [0]
 
 
 def test_probabilities_that_make_no_sense() -> None:
     streams = [small([0]), small([1])]
     with pytest.raises(SettingsError, match=r"sum to 1\.2, not to 1"):
-        interleave(streams, [0.7, 0.5])
+        interleave_streams(streams, [0.7, 0.5])
     with pytest.raises(SettingsError, match="2 datasets and 3"):
-        interleave(streams, [0.2, 0.3, 0.5])
+        interleave_streams(streams, [0.2, 0.3, 0.5])
     with pytest.raises(SettingsError, match="negative"):
-        interleave(streams, [1.5, -0.5])
+        interleave_streams(streams, [1.5, -0.5])
     with pytest.raises(SettingsError, match="Did you mean 'all_exhausted'"):
-        interleave(streams, stopping_strategy="all_exhaust")
+        interleave_streams(streams, stopping_strategy="all_exhaust")
     with pytest.raises(SettingsError, match="no datasets"):
-        interleave([])
+        interleave_streams([])
 
 
 def test_shuffle_after_interleave_still_exhausts_every_stream() -> None:
-    ds = interleave([small(range(10), 2), small(range(10, 40), 2)], stopping_strategy="all_exhausted")
+    ds = interleave_streams(
+        [small(range(10), 2), small(range(10, 40), 2)], stopping_strategy="all_exhausted"
+    )
     assert set(ids(ds)) == set(range(40))
     assert set(ids(ds.shuffle(seed=1, buffer_size=10))) == set(range(40))
 
@@ -344,7 +358,7 @@ def test_shuffle_keeps_the_number_of_shards(parquet: Load) -> None:
     assert ds.num_shards == ds.n_shards == 4
     for count in (2, 4):
         found = [ids(ds.shard(count, index)) for index in range(count)]
-        assert sorted(sum(found, [])) == list(range(ROWS))
+        assert sorted(together(found)) == list(range(ROWS))
         assert all(found)
 
 
@@ -352,7 +366,7 @@ def test_shards_in_one_piece_or_one_by_one(parquet: Load) -> None:
     assert ids(parquet().shard(2, 0)) == list(range(2000))
     assert ids(parquet().shard(2, 0, contiguous=False)) == [*range(1000), *range(2000, 3000)]
     finer = [ids(parquet().shard(6, index)) for index in range(6)]
-    assert sorted(sum(finer, [])) == list(range(ROWS))
+    assert sorted(together(finer)) == list(range(ROWS))
 
 
 def test_reshard(parquet: Load, lines: Load) -> None:
@@ -377,7 +391,9 @@ def test_columns_and_features_after_map_are_known(parquet: Load) -> None:
     assert ds.column_names == ["i", "n"]
     assert ds.features is not None
     assert ds.features["n"] == Value("int64")
-    declared = parquet().map(add_one, features={"i": Value("int64"), "t": Value("string"), "j": Value("float32")})
+    declared = parquet().map(
+        add_one, features={"i": Value("int64"), "t": Value("string"), "j": Value("float32")}
+    )
     assert declared.features["j"] == Value("float32")
     assert next(iter(declared)) == {"i": 0, "t": "text 0", "j": 1.0}
 
@@ -388,7 +404,10 @@ def test_column_operators_keep_features(parquet: Load) -> None:
     assert ds.rename_column("t", "u").column_names == ["i", "u"]
     assert ds.select_columns(["i"]).column_names == ["i"]
     assert ds.cast_column("i", Value("int32")).features["i"] == Value("int32")
-    assert next(iter(ds.rename_columns({"i": "a", "t": "b"}).select_columns(["b", "a"]))) == {"b": "text 0", "a": 0}
+    assert next(iter(ds.rename_columns({"i": "a", "t": "b"}).select_columns(["b", "a"]))) == {
+        "b": "text 0",
+        "a": 0,
+    }
 
 
 @pytest.mark.parametrize("buffer_size", [0, 1, 100_000])
@@ -410,14 +429,14 @@ def test_lengths_are_known_where_they_can_be(parquet: Load) -> None:
     assert len(ds.skip(10).take(20)) == 20
     assert len(ds.batch(48)) == 84
     assert len(ds.repeat(3)) == 3 * ROWS
-    assert len(concatenate([ds, ds.take(1)])) == ROWS + 1
+    assert len(concatenate_streams([ds, ds.take(1)])) == ROWS + 1
     with pytest.raises(TypeError, match="not known"):
         len(ds.filter(lambda row: True))
     assert bool(ds.filter(lambda row: True))
 
 
 def test_set_epoch_reaches_the_streams_that_were_combined(parquet: Load) -> None:
-    ds = interleave(
+    ds = interleave_streams(
         [parquet().shuffle(seed=1, buffer_size=100), parquet().take(600)],
         [0.5, 0.5],
         seed=1,
@@ -432,7 +451,7 @@ def test_set_epoch_reaches_the_streams_that_were_combined(parquet: Load) -> None
 
 
 def test_concatenated_with_a_taken_part_can_be_shuffled(parquet: Load) -> None:
-    ds = concatenate([parquet().take(10), parquet()])
+    ds = concatenate_streams([parquet().take(10), parquet()])
     shuffled = ds.shuffle(seed=1, buffer_size=100)
     for epoch in (0, 1):
         shuffled.set_epoch(epoch)
@@ -458,7 +477,9 @@ def test_skip_is_done_where_the_rows_lie(parquet: Load) -> None:
 
     assert ids(parquet().map(note).skip(3000).take(3)) == called == [3000, 3001, 3002]
     called.clear()
-    assert ids(split_dataset_by_node(parquet().map(note), 1, 3)) == called == list(range(1, ROWS, 3))
+    assert (
+        ids(split_dataset_by_node(parquet().map(note), 1, 3)) == called == list(range(1, ROWS, 3))
+    )
     called.clear()
     next(iter(parquet().map(note)))
     assert called == [0]
@@ -494,8 +515,7 @@ def test_a_read_that_breaks_can_be_gone_on_from() -> None:
     ds = IterableDataset(Flaky([list(range(40))])).map(add_one)
     rows = []
     with pytest.raises(StoreError):
-        for row in ds:
-            rows.append(row["i"])
+        rows.extend(row["i"] for row in ds)
     assert rows == list(range(15))
     ds.load_state_dict(ds.state_dict())
     assert rows + ids(ds) == list(range(40))
@@ -504,7 +524,7 @@ def test_a_read_that_breaks_can_be_gone_on_from() -> None:
 def test_leaving_early_is_instant(parquet: Load) -> None:
     for ds in (
         parquet().shuffle(seed=1, buffer_size=100),
-        interleave([parquet(), parquet()]),
+        interleave_streams([parquet(), parquet()]),
         parquet().map(add_one).prefetch(),
     ):
         iterator = iter(ds)
@@ -559,7 +579,7 @@ def test_formats(parquet: Load, name: str, kind: str) -> None:
 
 def test_more_nodes_than_shards(load: Load) -> None:
     shares = [ids(split_dataset_by_node(load(), rank, 7)) for rank in range(7)]
-    assert sorted(sum(shares, [])) == list(range(ROWS))
+    assert sorted(together(shares)) == list(range(ROWS))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
@@ -574,7 +594,9 @@ def test_a_generator_whose_lists_are_shards() -> None:
         for file in files:
             yield {"file": file, "n": factor}
 
-    ds = IterableDataset.from_generator(generate, gen_kwargs={"files": ["a", "b", "c"], "factor": 2})
+    ds = IterableDataset.from_generator(
+        generate, gen_kwargs={"files": ["a", "b", "c"], "factor": 2}
+    )
     assert ds.num_shards == 3
     assert [row["file"] for row in ds] == ["a", "b", "c"]
     assert [row["file"] for row in ds.shard(3, 1)] == ["b"]

@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-
-from provender.data.stream import IterableDataset
 from tests.data.stream.chains import APPLY, build, chains
 from tests.data.stream.exact import (
     KINDS,
     assert_exact_resume,
     make_source,
     rest_in_new_process,
+    rows_of,
     walked,
 )
+
+from provender.data.stream import IterableDataset
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -44,9 +45,7 @@ def test_every_operator_goes_on_from_everywhere(name: str, kind: str) -> None:
     assert_exact_resume(lambda: build(chain))
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
-)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(chains)
 def test_random_chains_go_on_from_everywhere(chain: Any) -> None:
     assert_exact_resume(lambda: build(chain), epoch=1)
@@ -54,7 +53,7 @@ def test_random_chains_go_on_from_everywhere(chain: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(chains)
 def test_many_random_chains_go_on_from_everywhere(chain: Any) -> None:
     assert_exact_resume(lambda: build(chain), epoch=2)
@@ -72,7 +71,12 @@ def make():
     "chain",
     [
         ("table", 60, 4, [("map numbered",), ("shuffle", 1, 9, 2), ("filter",)]),
-        ("counted", 60, 4, [("interleave drawn", 0.3, "all_exhausted"), ("batch and back", 4, False)]),
+        (
+            "counted",
+            60,
+            4,
+            [("interleave drawn", 0.3, "all_exhausted"), ("batch and back", 4, False)],
+        ),
         ("uncounted", 60, 4, [("map doubled", 7), ("shuffle", 0, 20, 3), ("map",)]),
     ],
     ids=["shuffle", "interleave", "changed number of rows"],
@@ -93,3 +97,17 @@ def test_the_helper_notices_a_stream_that_does_not_go_on_exactly() -> None:
 
     with pytest.raises(AssertionError):
         assert_exact_resume(make)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["map", "filter", "shuffle", "skip", "interleave", "node"])
+def test_far_steps_that_seek_rows_by_number(
+    name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps that are long for these few rows: rows are looked for by number, not read up to."""
+    monkeypatch.setattr("provender.data.stream.leaf._FAR", 3)
+    monkeypatch.setattr("provender.data.stream.shuffle._AT_ONCE", 2)
+    steps = [(name, *ONE_EACH.get(name, ())), ("map",)]
+    rows = assert_exact_resume(lambda: build((kind, 90, 4, steps)), range(0, 45, 4))
+    for count in (1, 5, 20, 40, len(rows) - 1, len(rows), len(rows) + 3):
+        assert rows_of(build((kind, 90, 4, [*steps, ("skip", count)]))) == rows[count:]

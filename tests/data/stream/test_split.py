@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.data.stream.chains import APPLY, doubled, not_third, numbered, twice
+from tests.data.stream.exact import KINDS, assert_exact_resume, make_source, rows_of, together
 
 from provender.data.stream import IterableDataset, split_dataset_by_node
 from provender.errors import ConflictError, SettingsError
-from tests.data.stream.chains import APPLY, doubled, not_third, numbered, twice
-from tests.data.stream.exact import KINDS, assert_exact_resume, make_source, rows_of
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -29,10 +29,8 @@ def numbers(ds: IterableDataset) -> list[int]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("world", [2, 3, 4, 8])
 def test_nodes_have_every_row_once(kind: str, world: int) -> None:
-    shares = [
-        numbers(split_dataset_by_node(stream(kind), rank, world)) for rank in range(world)
-    ]
-    assert sorted(sum(shares, [])) == list(range(100))
+    shares = [numbers(split_dataset_by_node(stream(kind), rank, world)) for rank in range(world)]
+    assert sorted(together(shares)) == list(range(100))
 
 
 def test_shards_are_given_whole_where_they_come_out_even() -> None:
@@ -45,9 +43,7 @@ def test_shards_are_given_whole_where_they_come_out_even() -> None:
 @pytest.mark.parametrize("equal", ["drop", "pad", "balance"])
 @pytest.mark.parametrize("total", [0, 2, 99, 100, 101])
 def test_equal_gives_every_node_as_many_rows(kind: str, equal: str, total: int) -> None:
-    made = [
-        split_dataset_by_node(stream(kind, total), rank, 4, equal=equal) for rank in range(4)
-    ]
+    made = [split_dataset_by_node(stream(kind, total), rank, 4, equal=equal) for rank in range(4)]
     if kind == "uncounted" and equal == "balance":
         with pytest.raises(SettingsError, match="number of rows"):
             numbers(made[0])
@@ -55,7 +51,7 @@ def test_equal_gives_every_node_as_many_rows(kind: str, equal: str, total: int) 
     shares = [numbers(each) for each in made]
     expected = total // 4 if equal == "drop" else -(-total // 4)
     assert [len(share) for share in shares] == [expected] * 4
-    got = set(sum(shares, []))
+    got = set(together(shares))
     assert got == set(range(total)) if equal != "drop" else len(got) == 4 * expected
     if kind == "table":
         assert [len(each) for each in made] == [expected] * 4
@@ -82,7 +78,7 @@ def test_skip_after_a_split_is_done_by_every_node() -> None:
         [5, 6, 7, 12, 13, 14, 15],
     ]
     before = [numbers(split_dataset_by_node(small.skip(1), rank, 2)) for rank in (0, 1)]
-    assert sorted(sum(before, [])) == list(range(1, 16))
+    assert sorted(together(before)) == list(range(1, 16))
 
 
 def test_a_shuffle_without_a_seed_is_the_same_on_every_node() -> None:
@@ -91,7 +87,7 @@ def test_a_shuffle_without_a_seed_is_the_same_on_every_node() -> None:
             numbers(split_dataset_by_node(stream().shuffle(buffer_size=buffer), rank, 3))  # type: ignore[arg-type]
             for rank in range(3)
         ]
-        assert sorted(sum(shares, [])) == list(range(100))
+        assert sorted(together(shares)) == list(range(100))
 
 
 OPERATORS: dict[str, Any] = {
@@ -210,4 +206,4 @@ def test_a_split_of_a_split() -> None:
         for a in range(2)
         for b in range(3)
     ]
-    assert sorted(sum(shares, [])) == list(range(100))
+    assert sorted(together(shares)) == list(range(100))

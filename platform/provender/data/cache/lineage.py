@@ -135,9 +135,9 @@ def _record(catalog: Catalog, doc: Mapping[str, Any]) -> None:
     inputs: list[str] = []
     sources: list[tuple[str, str]] = []
     for parent in recipe.parents:
-        stage = catalog.find_stage(parent)
-        version = None if stage else catalog.version_by_fingerprint(parent)
-        found = stage or version
+        # A version has the fingerprint of the stage that registered it, and is what people know.
+        version = catalog.version_by_fingerprint(parent)
+        found = version or catalog.find_stage(parent)
         inputs.append(found.id if found else parent)
         if found:
             sources.append((found.dataset, found.config))

@@ -167,10 +167,12 @@ class Base:
         return Rows(self._data.select(list(columns))).take(self._indices)
 
     def __getstate__(self) -> dict[str, Any]:
+        from provender.data.dataset.storing import in_memory
+
         state = dict(self.__dict__)
-        state["_data"] = self._data.combine_chunks() if self._indices is None else self._whole()
-        if self._indices is not None:
-            state["_indices"] = None
+        # Copied, since a slice would be pickled with all of the buffers that it looks into.
+        state["_data"] = in_memory(self._whole())
+        state["_indices"] = None
         for name in ("_keep", "_rows", "_formatter_made"):
             del state[name]
         return state

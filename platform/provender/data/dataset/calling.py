@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from provender.data.dataset.formatting import Format, make_formatter
 from provender.data.dataset.shaping import Shaper
-from provender.data.dataset.views import Piece, View
+from provender.data.dataset.views import Piece
 from provender.data.errors import ColumnError, TransformError
 from provender.errors import ProvenderError
 
@@ -64,10 +64,6 @@ class Call:
         return self.batch_size if self.batched else self.piece_rows
 
 
-class Nothing(Exception):
-    """The function returns None: it is called for what it does, and the rows stay as they are."""
-
-
 class Runner:
     """Calls a function on runs of rows.
 
@@ -78,7 +74,9 @@ class Runner:
         rank: number of this worker.
     """
 
-    def __init__(self, call: Call, features: Features, shaper: Shaper | None, rank: int = 0) -> None:
+    def __init__(
+        self, call: Call, features: Features, shaper: Shaper | None, rank: int = 0
+    ) -> None:
         from provender.data.features import decodes
 
         self._call = call
@@ -159,7 +157,7 @@ class Runner:
 
     def _rows(
         self, table: pa.Table, first: int
-    ) -> Iterator[tuple[int, pa.Table]] | Any:
+    ) -> Generator[tuple[int, pa.Table], None, tuple[pa.Table, int]]:
         outs, piece, views, error = self._call_rows(table, first)
         done = len(outs)
         if error is not None and done == 0:
@@ -215,7 +213,7 @@ class Runner:
                         add(function(*args, *self._more(at), **kwargs))
                         if clock() > until:
                             break
-            except Exception as caught:
+            except Exception as caught:  # noqa: BLE001 - the user's function may raise anything
                 at = len(outs)
                 error = self._failed(caught, first + at, table.slice(at, 1), 1)
                 error.__cause__ = caught
@@ -247,9 +245,7 @@ class Runner:
             seen.append(rows[at])
         return None
 
-    def _failed(
-        self, error: Exception, first: int, table: pa.Table, count: int
-    ) -> ProvenderError:
+    def _failed(self, error: Exception, first: int, table: pa.Table, count: int) -> ProvenderError:
         """The error for a function that raised."""
         call = self._call
         where = f"row {first:,}" if count == 1 else f"rows {first:,} to {first + count - 1:,}"
@@ -267,8 +263,8 @@ class Runner:
         return TransformError(
             message + (f": {shown}" if shown else "."),
             where=f"{call.kind}({call.name}), {where}",
-            hint="Results of the rows before are kept: after a fix that leaves them as they are "
-            "(new_fingerprint=), or if the cause lies outside the function, the run goes on there.",
+            hint="What was computed before is kept: if the cause lies outside the function, run it "
+            "again to go on from there.",
             facts={"row": first, "rows": count, "example": shown, "error": type(error).__name__},
         )
 

@@ -23,12 +23,13 @@ class Column(Sequence[Any]):
     """
 
     def __init__(self, source: Dataset | Column, name: str) -> None:
-        known = source.features if isinstance(source.features, dict) else {}
+        inner: Any = source.features
+        known: dict[str, Any] = inner if isinstance(inner, dict) else {}
         if name not in known:
             raise unknown_column(name, known)
         self.source = source
         self.column_name = name
-        self.features = known[name]
+        self.features: Any = known[name]
         self._one: Any = source
         if not isinstance(source, Column) and source._format.type != "custom":
             # Only this column is read; a custom transform may need them all.

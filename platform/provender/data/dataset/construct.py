@@ -35,7 +35,9 @@ class Construct(Base):
         if features is None:
             features = Features.from_arrow_schema(table.schema)
         made = cls._make(table, features, Print(fingerprint or ""), info=info, split=split)
-        made._print = content_print(made._data, features) if fingerprint is None else Print(fingerprint)
+        made._print = (
+            content_print(made._data, features) if fingerprint is None else Print(fingerprint)
+        )
         return made
 
     @classmethod
@@ -173,7 +175,8 @@ class Construct(Base):
             keep_in_memory: the rows lie in memory and not in the cache.
             gen_kwargs: arguments of the function. Lists are shards: the function is called once
                 for each element, with lists of that one.
-            num_proc: taken for compatibility; shards are read one after another.
+            num_proc: taken for compatibility: how many rows a shard gives is only known at its
+                end, so that shards are read one after another.
             split: name of the split.
             fingerprint: what the rows are; by default that of the function and its arguments.
             load_from_cache_file: False reads the rows again even if they are there.
@@ -182,7 +185,6 @@ class Construct(Base):
             InputError: a row is not a dict.
             FeatureTypeError: a column changed its type; names column, row and both types.
         """
-        del num_proc
         from provender.data.sources import GeneratorSource
 
         named = None
@@ -197,6 +199,7 @@ class Construct(Base):
             split=split,
             keep_in_memory=keep_in_memory,
             load_from_cache_file=load_from_cache_file,
+            num_proc=num_proc,
             name=f"from_generator({getattr(generator, '__name__', 'generator')})",
         )
         if fingerprint is not None:
@@ -225,6 +228,8 @@ class Construct(Base):
             info, split: as for `from_dict`.
             keep_in_memory: the rows lie in memory and not in the cache.
             load_from_cache_file: False reads them again even if they are there.
+            num_proc: shards that are read at the same time, by threads, where the source knows
+                how many rows each has.
             name: what to call it in progress bars and lineage.
             lineage: fingerprints of the published versions that it reads.
         """
@@ -236,6 +241,7 @@ class Construct(Base):
             info or DatasetInfo(),
             keep_in_memory=keep_in_memory,
             reuse=load_from_cache_file,
+            threads=num_proc or 1,
             name=name,
             lineage=tuple(lineage),
         )
@@ -341,9 +347,11 @@ class Construct(Base):
                 where="path_or_paths",
                 hint=f"DatasetDict.from_{kind} takes files by split.",
             )
-        names = [os.fspath(paths)] if isinstance(paths, str | os.PathLike) else [
-            os.fspath(each) for each in paths
-        ]
+        names = (
+            [os.fspath(paths)]
+            if isinstance(paths, str | os.PathLike)
+            else [os.fspath(each) for each in paths]
+        )
         name = "train" if split is None else str(split)
         made = load_dataset(
             kind, data_files={name: names}, split=name, features=features, **options

@@ -194,9 +194,7 @@ class Dataset(Tensors, Export, Saving, Construct, Mapped, Labels, Access, Sequen
         return remove_results_of(self._fingerprint, self._keep)
 
     def __repr__(self) -> str:
-        return (
-            f"Dataset({{\n    features: {self.column_names},\n    num_rows: {self.num_rows}\n}})"
-        )
+        return f"Dataset({{\n    features: {self.column_names},\n    num_rows: {self.num_rows}\n}})"
 
     def __copy__(self) -> Self:
         new = type(self).__new__(type(self))

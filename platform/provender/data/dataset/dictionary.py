@@ -11,6 +11,7 @@ from provender.errors import UnknownReference
 
 if TYPE_CHECKING:
     from provender.data.features import Features
+    from provender.data.publishing import Published
 
 
 class SplitMissing(UnknownReference, KeyError):
@@ -95,7 +96,9 @@ class DatasetDict(dict[str, Dataset]):
         """See `Dataset.cleanup_cache_files`."""
         return self._each(lambda each: each.cleanup_cache_files())
 
-    def map(self, function: Any = None, *args: Any, desc: str | None = None, **kwargs: Any) -> DatasetDict:
+    def map(
+        self, function: Any = None, *args: Any, desc: str | None = None, **kwargs: Any
+    ) -> DatasetDict:
         """See `Dataset.map`."""
         return DatasetDict(
             {
@@ -236,6 +239,12 @@ class DatasetDict(dict[str, Dataset]):
 
         self._check()
         save_dict(self, dataset_dict_path, **kwargs)
+
+    def publish(self, name: str, *, version: str, **options: Any) -> Published:
+        """Publishes the splits as one version of a dataset; see `Dataset.publish`."""
+        from provender.data.publishing import publish
+
+        return publish(self, name, version=version, **options)
 
     @staticmethod
     def load_from_disk(dataset_dict_path: Any, **kwargs: Any) -> DatasetDict:

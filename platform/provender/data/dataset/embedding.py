@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ def _with_bytes(array: pa.Array) -> pa.Array:
     rows = array.to_pylist()
     changed = False
     for row in rows:
-        if row and row.get("bytes") is None and row.get("path") and os.path.isfile(row["path"]):
+        if row and row.get("bytes") is None and row.get("path") and Path(row["path"]).is_file():
             with open(row["path"], "rb") as file:
                 row["bytes"] = file.read()
             row["path"] = os.path.basename(row["path"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from provender.data.dataset.base import Base
-from provender.data.dataset.calling import Call, Nothing, Runner
+from provender.data.dataset.calling import Call, Runner
 from provender.data.dataset.progress import Progress
-from provender.data.dataset.shaping import Shaper, common
+from provender.data.dataset.shaping import Shaper, as_features, common
 
 if TYPE_CHECKING:
-    from provender.data.cache import SegmentWriter, Work
+    from provender.data.cache import Segment, SegmentWriter, Work
     from provender.data.features import Features
 
 INDICES = {"indices": "uint64"}
@@ -50,7 +51,8 @@ class Job:
         """What turns results into tables; None for a filter."""
         if self.call.kind == "filter":
             return None
-        return Shaper(self.dataset._features, self.given, known)
+        fill = not self.call.batched
+        return Shaper(self.dataset._features, self.given, known, fill=fill)
 
     def tables(self, start: int, stop: int, size: int | None = None) -> Iterator[pa.Table]:
         """Input rows in runs of whole steps: what lies in order is not copied, so may be long."""
@@ -107,21 +109,22 @@ class Written:
 def compute(job: Job, work: Work) -> None:
     """Computes what is missing of a result, and completes it.
 
-    Raises:
-        Nothing: the function returns None for every row; nothing was written.
+    Where the function returns None for every row nothing was written, and nothing is completed.
     """
     gaps = work.missing(job.total, job.align)
     known = None
     if work.segments and job.call.kind != "filter" and job.given is None:
-        known = common([_features_of(work.read(each).schema) for each in work.segments])
+        known = common([_features_of(read_piece(work, each).schema) for each in work.segments])
     done = job.total - sum(stop - start for start, stop in gaps)
     with Progress(job.text, job.total, done) as progress:
         if job.workers > 1 and len(gaps) > 0 and job.total > 1:
             from provender.data.dataset.workers import run_in_workers
 
-            run_in_workers(job, work, gaps, known, progress.advance)
+            run = run_in_workers
         else:
-            _run_here(job, work, gaps, known, progress.advance)
+            run = _run_here
+        if not run(job, work, gaps, known, progress.advance):
+            return
     features = settle(job, work)
     work.commit(features, schema=features.arrow_schema)
 
@@ -132,7 +135,8 @@ def _run_here(
     gaps: list[tuple[int, int]],
     known: Features | None,
     advance: Callable[[int], None],
-) -> None:
+) -> bool:
+    """Runs the function in this process; False where it returns None for every row."""
     runner = Runner(job.call, job.dataset._features, job.shaper(known))
     for start, stop in gaps:
         with Written(work, start) as written:
@@ -143,31 +147,53 @@ def _run_here(
                         written.write(made, position)
                     advance(position - at)
                     at = position
-    if gaps and runner.returns_none:
-        raise Nothing
+    return not (gaps and runner.returns_none)
 
 
 def settle(job: Job, work: Work) -> Features:
-    """The features of a result; pieces that were written before a type was known are mended.
+    """The features of a result.
 
     Raises:
         FeatureTypeError: two pieces have types of a column that do not go together.
     """
-    from provender.data.features import Features, Value, cast_table
+    from provender.data.features import Features, Value
 
     if job.call.kind == "filter":
         return Features({name: Value(kind) for name, kind in INDICES.items()})
+    return settled(work, job.given)
+
+
+def settled(work: Work, given: Features | None) -> Features:
+    """The features of all pieces; those written before a type was known are mended.
+
+    Args:
+        work: what was computed.
+        given: features that the user demands.
+
+    Raises:
+        FeatureTypeError: two pieces have types of a column that do not go together.
+    """
+    from provender.data.features import Features
+
     pieces = work.found()
-    schemas = [work.read(each).schema for each in pieces]
-    features = job.given if job.given is not None else common([_features_of(s) for s in schemas])
+    if not pieces:
+        return given if given is not None else Features()
+    schemas = [read_piece(work, each).schema for each in pieces]
+    features = given if given is not None else common([_features_of(each) for each in schemas])
     for piece, schema in zip(pieces, schemas, strict=True):
-        if schema.equals(features.arrow_schema):
-            continue
-        table = cast_table(work.read(piece), features)
-        work.drop([piece])
-        with work.segment(piece.start, piece.stop) as out:
-            out.write(table)
+        if not schema.equals(features.arrow_schema):
+            table = as_features(read_piece(work, piece), features)
+            work.drop([piece])
+            with work.segment(piece.start, piece.stop) as out:
+                out.write(table)
     return features
+
+
+def read_piece(work: Work, piece: Segment) -> pa.Table:
+    """The rows of a finished piece, memory-mapped; a piece may have none, but has a schema."""
+    path = os.path.join(work.folder, piece.file)
+    with pa.ipc.open_stream(pa.memory_map(path)) as stream:
+        return stream.read_all()
 
 
 def _features_of(schema: pa.Schema) -> Features:

@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from provender.data.dataset.access import Access
 from provender.data.dataset.progress import Progress
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from provender.data.dataset.core import Dataset
+    from provender.data.publishing import Published
     from provender.data.stream import IterableDataset
 
 BATCH_ROWS = 10_000
@@ -199,6 +201,22 @@ class Export(Access):
         if chosen.type is not None:
             stream = stream.with_format(chosen.type, **dict(chosen.kwargs))
         return stream
+
+    def publish(self, name: str, *, version: str, **options: Any) -> Published:
+        """Publishes the rows as a version of a dataset, with their lineage.
+
+        Args:
+            name: dataset name to publish under.
+            version: number, ``x.y.z``.
+            **options: ``config``, ``split``, ``description``, ``num_shards``, ``workers``, ...: see
+                `provender.data.publishing.publish`, also for what is raised.
+
+        Returns:
+            The version, and whether anything had to be done.
+        """
+        from provender.data.publishing import publish
+
+        return publish(cast("Dataset", self), name, version=version, **options)
 
     def _progress(self, kind: str) -> Progress:
         return Progress(f"Write {kind}", len(self))

@@ -1,5 +1,8 @@
 """Files of Arrow streams, written whole or not at all, on any file system."""
 
+# Paths are fsspec strings or given as strings.
+# ruff: noqa: PTH105, PTH108
+
 from __future__ import annotations
 
 import contextlib

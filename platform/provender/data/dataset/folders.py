@@ -39,9 +39,7 @@ class Folder:
     keep: tuple[Any, ...] = ()
 
 
-def read_folder(
-    path: Any, storage_options: Mapping[str, Any] | None, *, in_memory: bool
-) -> Folder:
+def read_folder(path: Any, storage_options: Mapping[str, Any] | None, *, in_memory: bool) -> Folder:
     """Reads a folder that ``save_to_disk`` wrote.
 
     Raises:
@@ -160,8 +158,11 @@ def _remembered(path: str, about: os.stat_result) -> str:
 def _damaged(path: str, saved: Mapping[str, Any], size: int) -> DamageError:
     return DamageError(
         f"The file {os.path.basename(path)} is not what was saved: "
-        + (f"{size:,} bytes instead of {saved['size']:,}." if size != saved["size"]
-           else "its bytes have another digest."),
+        + (
+            f"{size:,} bytes instead of {saved['size']:,}."
+            if size != saved["size"]
+            else "its bytes have another digest."
+        ),
         where=path,
         hint="Copy the folder again, or save the dataset again.",
         facts={"size": size, "saved": dict(saved)},
@@ -209,6 +210,7 @@ def _remote(
     if not names:
         return Folder(state, info, pa.table({}), identity)
     entry = obtain(key, recipe, compute)
+    assert entry is not None
     table = entry.table()
     if in_memory:
         return Folder(state, info, copied(table), identity)

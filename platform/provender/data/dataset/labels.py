@@ -108,9 +108,7 @@ class Labels(Columns):
             if inner is feature:
                 chunks.append(renumbered(chunk))
                 continue
-            ends = np.concatenate(
-                [[0], np.cumsum(np.asarray(chunk.value_lengths().fill_null(0)))]
-            )
+            ends = np.concatenate([[0], np.cumsum(np.asarray(chunk.value_lengths().fill_null(0)))])
             kind: Any = type_of(feature)
             lists = pa.LargeListArray if pa.types.is_large_list(kind) else pa.ListArray
             if pa.types.is_fixed_size_list(kind):
@@ -119,11 +117,13 @@ class Labels(Columns):
             mask = chunk.is_null() if chunk.null_count else None
             made = lists.from_arrays(offsets, renumbered(chunk.flatten()), mask=mask)
             chunks.append(made.cast(type_of(feature)))
-        kept = new
+        kept: Any = new
         if inner is not feature:
-            kept = type(feature)(new, feature.length) if isinstance(feature, List) else type(
-                feature
-            )(new)
+            kept = (
+                type(feature)(new, feature.length)
+                if isinstance(feature, List)
+                else type(feature)(new)
+            )
         features = self._new_features({**self._features, label_column: kept})
         at = self._data.schema.get_field_index(label_column)
         column = pa.chunked_array(chunks, type=type_of(feature))

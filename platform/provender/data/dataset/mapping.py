@@ -10,7 +10,7 @@ import numpy as np
 
 from provender.data.dataset.base import Base
 from provender.data.dataset.bounds import names_of
-from provender.data.dataset.calling import PIECE_ROWS, Call, Nothing
+from provender.data.dataset.calling import PIECE_ROWS, Call
 from provender.data.dataset.chain import Print, digest_part, grown
 from provender.data.dataset.formatting import Format
 from provender.data.dataset.tables import compact
@@ -119,11 +119,10 @@ class Mapped(Base):
             features = features if isinstance(features, Features) else Features(features)
             parameters["features"] = features.to_dict()
         chosen = _Chosen(self, call, _MAP, parameters, new_fingerprint)
-        try:
-            entry = chosen.run(
-                total, features, num_proc, desc or "Map", load_from_cache_file, keep_in_memory
-            )
-        except Nothing:
+        entry = chosen.run(
+            total, features, num_proc, desc or "Map", load_from_cache_file, keep_in_memory
+        )
+        if entry is None:
             return self._derive(self._print)
         return self._stored(entry, chosen, keep_in_memory, cache_file_name)
 
@@ -174,6 +173,7 @@ class Mapped(Base):
         entry = chosen.run(
             len(self), None, num_proc, desc or "Filter", load_from_cache_file, keep_in_memory
         )
+        assert entry is not None
         table = entry.table()
         if cache_file_name is not None:
             _write_file(table, cache_file_name)
@@ -391,8 +391,8 @@ class _Chosen:
         text: str,
         reuse: bool | None,
         keep_in_memory: bool,
-    ) -> Entry:
-        """The result, found or computed."""
+    ) -> Entry | None:
+        """The result, found or computed; None where the function returns None."""
         from provender.data.dataset.engine import Job, compute
         from provender.data.dataset.storing import found, obtain
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from provender.data.dataset.engine import Written
+from provender.data.dataset.engine import Written, read_piece, settled
 from provender.data.dataset.info import DatasetInfo
 from provender.data.dataset.progress import Progress
 from provender.data.dataset.shaping import Shaper, common
@@ -17,7 +19,7 @@ from provender.data.dataset.tables import compact
 from provender.errors import ProvenderError
 
 if TYPE_CHECKING:
-    from provender.data.cache import Work
+    from provender.data.cache import Segment, Work
     from provender.data.features import Features
     from provender.data.sources import Source
 
@@ -31,6 +33,7 @@ def materialised(
     *,
     keep_in_memory: bool,
     reuse: bool | None,
+    threads: int,
     name: str,
     lineage: tuple[str, ...],
 ) -> tuple[pa.Table, Features, str, tuple[Any, ...], tuple[str, ...]]:
@@ -42,6 +45,7 @@ def materialised(
         info: about the dataset, for lineage.
         keep_in_memory: nothing is left in the cache.
         reuse: as for `storing.obtain`.
+        threads: shards that are read at the same time.
         name: for the progress bar and for people.
         lineage: fingerprints of the published versions that are read.
     """
@@ -62,7 +66,7 @@ def materialised(
         parents=lineage,
         parameters={"input": identity, "source": repr(source)},
     )
-    reading = _Reading(source, features, name or "Load")
+    reading = _Reading(source, features, name or "Load", threads)
     not_kept = unhashable
     entry = None
     if keep_in_memory and not_kept is None:
@@ -71,6 +75,7 @@ def materialised(
         not_kept = "it was to be kept in memory"
     if entry is None:
         entry = obtain(fingerprint, recipe, reading.compute, reuse=reuse, not_kept=not_kept)
+    assert entry is not None
     table = entry.table()
     known = Features.from_dict(entry.features or {})
     if keep_in_memory:
@@ -85,9 +90,10 @@ class _Reading:
     source: Source
     features: Features | None
     text: str
+    threads: int = 1
 
     def compute(self, work: Work) -> None:
-        """Reads what is missing.
+        """Reads what is missing, and completes the result.
 
         Rows are counted over all shards in order. Where the rows of a shard are not known before
         it is read, a run that stopped within it begins that shard again, but stores only what is
@@ -95,43 +101,43 @@ class _Reading:
         """
         from provender.data.features import Features
 
-        source = self.source
-        known = None
-        done = 0
-        usable = []
-        for piece in work.segments:
-            if piece.start != done:
-                break
-            usable.append(piece)
-            done = piece.stop
-        work.drop([each for each in work.segments if each not in usable])
-        if usable:
-            schemas = [work.read(each).schema for each in usable]
-            known = common([Features.from_arrow_schema(each) for each in schemas])
-        hints = self.features if self.features is not None else source.features
-        given = self.features
-        shaper = Shaper(hints if hints is not None else Features(), given, known)
-        if known is None and given is None and source.features is not None:
-            shaper.features = source.features
+        source, given = self.source, self.features
         total = source.total_rows
+        together = self.threads > 1 and total is not None and source.num_shards > 1
+        if not together:
+            _keep_beginning(work)
+        known = None
+        if work.segments:
+            schemas = [read_piece(work, each).schema for each in work.segments]
+            known = common([Features.from_arrow_schema(each) for each in schemas])
+        elif given is None:
+            known = source.features
+        hints = given if given is not None else source.features or Features()
+        done = sum(each.stop - each.start for each in work.segments)
         with Progress(self.text, total, done) as bar:
-            for table in self._tables(shaper, done, work, bar):
-                del table
-        features = self._settle(work, shaper)
-        if total is not None and work.found() and work.found()[-1].stop != total:
-            message = (
-                f"The source gave {work.found()[-1].stop:,} rows; it says that it has {total:,}."
+            if together and (known is not None or given is not None):
+                self._together(work, lambda: Shaper(hints, given, known, fill=True), bar)
+            else:
+                _keep_beginning(work)
+                done = work.segments[-1].stop if work.segments else 0
+                self._in_order(work, Shaper(hints, given, known, fill=True), done, bar)
+        features = settled(work, given)
+        pieces = work.found()
+        if not pieces:
+            features = given or source.features or features
+        stop = pieces[-1].stop if pieces else 0
+        if total is not None and stop != total and not source.skipped:
+            raise ProvenderError(
+                f"The source gave {stop:,} rows; it says that it has {total:,}.",
+                where=repr(source),
             )
-            raise ProvenderError(message, where=repr(source))
         work.commit(features, schema=features.arrow_schema)
 
-    def _tables(
-        self, shaper: Shaper, done: int, work: Work, bar: Progress
-    ) -> Iterator[pa.Table]:
+    def _in_order(self, work: Work, shaper: Shaper, done: int, bar: Progress) -> None:
+        """Reads all shards one after another, from row `done` on."""
         at = 0
         cut = done + _CUT_ROWS
-        written = Written(work, done)
-        with written:
+        with Written(work, done) as written:
             for shard in range(self.source.num_shards):
                 rows = self.source.shard_rows(shard)
                 if rows is not None and at + rows <= done:
@@ -139,13 +145,10 @@ class _Reading:
                     continue
                 skip = done - at if rows is not None and at < done else 0
                 at += skip
-                chunks = self.source.read(shard, row=skip)
-                try:
+                with closing(self.source.read(shard, row=skip)) as chunks:
                     for chunk in chunks:
                         first = at
                         at += chunk.count
-                        if at <= done:
-                            continue
                         part = chunk.drop(done - first)
                         if not part.count:
                             continue
@@ -155,11 +158,46 @@ class _Reading:
                         if at >= cut:
                             written.close()
                             cut = at + _CUT_ROWS
-                        yield table
-                finally:
-                    close = getattr(chunks, "close", None)
-                    if close is not None:
-                        close()
+
+    def _together(self, work: Work, shaper: Callable[[], Shaper], bar: Progress) -> None:
+        """Reads several shards at the same time; decoding leaves Python's lock to others."""
+        from provender.data.cache.layout import gaps
+
+        source = self.source
+        counts = [source.shard_rows(shard) or 0 for shard in range(source.num_shards)]
+        missing = gaps(sum(counts), work.segments)
+        parts: list[tuple[int, int, int, int]] = []
+        begin = 0
+        for shard, count in enumerate(counts):
+            for start, stop in missing:
+                low, high = max(start, begin), min(stop, begin + count)
+                if low < high:
+                    parts.append((shard, begin, low, high))
+            begin += count
+
+        def read(part: tuple[int, int, int, int]) -> None:
+            shard, begin, low, high = part
+            own, at = shaper(), low
+            cut = at + _CUT_ROWS
+            with (
+                closing(source.read(shard, row=low - begin)) as chunks,
+                Written(work, low) as written,
+            ):
+                for chunk in chunks:
+                    count = min(chunk.count, high - at)
+                    if count <= 0:
+                        break
+                    table = self._table(chunk, own, at).slice(0, count)
+                    at += count
+                    written.write(table, at)
+                    bar.advance(count)
+                    if at >= cut:
+                        written.close()
+                        cut = at + _CUT_ROWS
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            for done in [pool.submit(read, part) for part in parts]:
+                done.result()
 
     def _table(self, chunk: Any, shaper: Shaper, first: int) -> pa.Table:
         if chunk.table is not None:
@@ -170,24 +208,6 @@ class _Reading:
             columns = _gathered(chunk.rows, shaper)
         return shaper.table(columns, first)
 
-    def _settle(self, work: Work, shaper: Shaper) -> Features:
-        from provender.data.features import Features, cast_table
-
-        pieces = work.found()
-        if not pieces:
-            return shaper.features if shaper.features is not None else Features()
-        schemas = [work.read(each).schema for each in pieces]
-        features = self.features
-        if features is None:
-            features = common([Features.from_arrow_schema(each) for each in schemas])
-        for piece, schema in zip(pieces, schemas, strict=True):
-            if not schema.equals(features.arrow_schema):
-                table = cast_table(work.read(piece), features)
-                work.drop([piece])
-                with work.segment(piece.start, piece.stop) as out:
-                    out.write(table)
-        return features
-
 
 def _gathered(rows: Any, shaper: Shaper) -> dict[str, list[Any]]:
     """Rows as columns; a row may lack keys, but not have ones that came nowhere before."""
@@ -197,3 +217,15 @@ def _gathered(rows: Any, shaper: Shaper) -> dict[str, list[Any]]:
     for row in rows:
         names.update(dict.fromkeys(row))
     return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _keep_beginning(work: Work) -> None:
+    """Gives up finished pieces behind the first gap: their place is not known for sure."""
+    done = 0
+    gone: list[Segment] = []
+    for piece in work.segments:
+        if piece.start == done and not gone:
+            done = piece.stop
+        else:
+            gone.append(piece)
+    work.drop(gone)

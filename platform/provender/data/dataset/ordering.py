@@ -236,9 +236,7 @@ class Ordering(Base):
         )
         return self._picked(rows, made)
 
-    def _sorted(
-        self, names: list[str], keys: list[tuple[str, str]], placement: str
-    ) -> np.ndarray:
+    def _sorted(self, names: list[str], keys: list[tuple[str, str]], placement: str) -> np.ndarray:
         import pyarrow.compute as pc
 
         table = self._whole(list(dict.fromkeys(names)))
@@ -407,9 +405,7 @@ class Ordering(Base):
             found = Features({**known, **Features.from_arrow_schema(own)})
         row = table_from_rows([dict(item)], found, first_row=len(self), coerce=True)
         features = unify(self._features, found)
-        table = pa.concat_tables(
-            [_with_all(self._data, features), _with_all(row, features)]
-        )
+        table = pa.concat_tables([_with_all(self._data, features), _with_all(row, features)])
         made = (
             Print(new_fingerprint)
             if new_fingerprint is not None
@@ -445,8 +441,8 @@ def _step(rows: np.ndarray) -> int | None:
 
 def drawn_seed() -> int:
     """A seed from numpy's global state, which moves on by one number."""
-    _, state, at, *_ = np.random.get_state()  # noqa: NPY002 - what np.random.seed sets is meant
-    np.random.random()  # noqa: NPY002
+    _, state, at, *_ = cast("tuple[Any, ...]", np.random.get_state())
+    np.random.random()
     return int(state[at] if at < 624 else state[0])
 
 

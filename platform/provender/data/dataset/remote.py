@@ -1,5 +1,8 @@
 """Files at paths and URLs, written so that they are there whole or not at all."""
 
+# Paths are fsspec strings, which pathlib would mangle.
+# ruff: noqa: PTH105, PTH108
+
 from __future__ import annotations
 
 import contextlib
@@ -38,9 +41,7 @@ def is_local(fs: Any) -> bool:
 
 
 @contextlib.contextmanager
-def whole_file(
-    path: Any, storage_options: Mapping[str, Any] | None = None
-) -> Iterator[BinaryIO]:
+def whole_file(path: Any, storage_options: Mapping[str, Any] | None = None) -> Iterator[BinaryIO]:
     """A new file for writing. If the block raises, what was there before stays.
 
     Raises:

@@ -56,5 +56,6 @@ def kept_rows(
         },
     )
     entry = obtain(fingerprint, recipe, compute, reuse=reuse)
+    assert entry is not None
     column = entry.table().column(0)
     return np.concatenate([np.asarray(each) for each in column.chunks]).astype(np.int64)

@@ -32,7 +32,15 @@ if TYPE_CHECKING:
 SHARD_BYTES = 500 << 20
 _STATE, _INFO, _DICT = "state.json", "dataset_info.json", "dataset_dict.json"
 _ROWS_AT_ONCE = 10_000
-_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_UNITS = {
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+}
 
 
 class Saving(Base):
@@ -209,7 +217,9 @@ def load_from_disk(
 
     fs, folder = file_system(dataset_path, storage_options)
     if fs.exists(f"{folder}/{_DICT}"):
-        return load_dict(dataset_path, keep_in_memory=keep_in_memory, storage_options=storage_options)
+        return load_dict(
+            dataset_path, keep_in_memory=keep_in_memory, storage_options=storage_options
+        )
     return Dataset.load_from_disk(dataset_path, keep_in_memory, storage_options)
 
 

@@ -1,4 +1,9 @@
-"""What functions return, as Arrow tables of one schema from the first row to the last."""
+"""What functions return, as Arrow tables whose columns are of one type from the first row to the last.
+
+Types are found from the first rows (`WINDOW` of them), together: whole numbers and fractions make
+fractions, None goes with everything. Rows after them must be of those types; only a column that
+was nothing but None takes the first type that it meets. None of this depends on how rows are cut.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +12,43 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from provender.data.errors import FeatureTypeError
+from provender.data.errors import ColumnError, FeatureTypeError
 
 if TYPE_CHECKING:
     from provender.data.features import Features, FeatureType
 
+WINDOW = 1000
+"""Rows that types are found from; so many HF Datasets writes together."""
+
 
 class Shaper:
-    """Turns returned columns into tables, and remembers the types that it saw first.
+    """Turns returned columns into tables, and remembers the types.
 
     A column that an input column of the same name can hold keeps that column's feature (class
-    names, int32 ...). Otherwise its type is found from the first values; from then on a value of
-    another type is an error, except that a column of nothing but None takes the first type met.
+    names, int32 ...).
 
     Args:
         hints: features of the input.
         given: features that the user demands; nothing is guessed then.
         known: features found before, e.g. by an earlier run.
+        fill: whether a column that the function did not return is None, rather than an error.
 
     Attributes:
         features: what is known now; None before the first rows.
-        widened: how often a known type became another one.
     """
 
     def __init__(
-        self, hints: Features, given: Features | None = None, known: Features | None = None
+        self,
+        hints: Features,
+        given: Features | None = None,
+        known: Features | None = None,
+        *,
+        fill: bool = False,
     ) -> None:
         self._hints = hints
         self._given = given
+        self._fill = fill
         self.features = given if given is not None else known
-        self.widened = 0
 
     def table(self, columns: Mapping[str, Any], first_row: int) -> pa.Table:
         """A table of columns.
@@ -52,54 +64,64 @@ class Shaper:
         """
         from provender.data.features import table_from_batch
 
-        if self.features is None:
-            self.features = self._first(columns, first_row)
+        if self._given is None and (self.features is None or first_row < WINDOW):
+            self._find(columns, first_row)
         elif self._given is None:
             self._widen(columns, first_row)
-        self._check_names(columns, first_row)
+        assert self.features is not None
+        columns = self._named(columns, first_row)
         return table_from_batch(
             columns, self.features, first_row=first_row, coerce=self._given is not None
         )
 
-    def empty(self) -> pa.Table:
-        """A table without rows."""
-        from provender.data.features import Features
-
-        features = self.features if self.features is not None else Features()
-        return features.arrow_schema.empty_table()
-
-    def _check_names(self, columns: Mapping[str, Any], first_row: int) -> None:
+    def _named(self, columns: Mapping[str, Any], first_row: int) -> Mapping[str, Any]:
+        """The columns, all of them and no others."""
         assert self.features is not None
         if columns.keys() == self.features.keys():
-            return
-        from provender.data.errors import ColumnError
-
+            return columns
         more = [name for name in columns if name not in self.features]
         less = [name for name in self.features if name not in columns]
+        in_window = self._given is None and first_row < WINDOW
+        if not more and (self._fill or in_window) and self._given is None and columns:
+            rows = len(next(iter(columns.values())))
+            return {**columns, **{name: [None] * rows for name in less}}
         said = "the features name" if self._given is not None else "rows before had"
-        parts = [f"{', '.join(map(repr, names))} {word}" for names, word in (
-            (more, "is new" if len(more) == 1 else "are new"),
-            (less, "is missing" if len(less) == 1 else "are missing"),
-        ) if names]
+        parts = []
+        if more:
+            parts.append(f"{_listed(more)} {'is' if len(more) == 1 else 'are'} new")
+        if less:
+            parts.append(f"{_listed(less)} {'is' if len(less) == 1 else 'are'} missing")
         raise ColumnError(
             f"From row {first_row:,} on the function gave other columns than {said}: "
             f"{' and '.join(parts)}.",
             where=f"row {first_row:,}",
-            hint="Return the same columns for every row (None where there is no value)."
+            hint="Return every column from the first row on (None where there is no value)."
             if self._given is None
             else "Return what features= names, or remove the other columns (remove_columns=).",
             facts={"row": first_row, "more": more, "less": less},
         )
 
-    def _first(self, columns: Mapping[str, Any], first_row: int) -> Features:
-        from provender.data.features import Features
+    def _find(self, columns: Mapping[str, Any], first_row: int) -> None:
+        """Takes the types of early rows into account."""
+        from provender.data.features import Features, table_from_batch
 
         order = [name for name in self._hints if name in columns]
         order += [name for name in columns if name not in self._hints]
-        return Features({name: self._found(name, columns[name], first_row) for name in order})
+        fresh = Features({name: self._found(name, columns[name], first_row) for name in order})
+        if self.features is None:
+            self.features = fresh
+            return
+        try:
+            self.features = joined(self.features, fresh)
+        except FeatureTypeError as error:
+            both = {name: columns[name] for name in columns if name in self.features}
+            known = {name: self.features[name] for name in both}
+            table_from_batch(both, known, first_row=first_row)  # says which row it is
+            error.facts["row"] = first_row
+            raise
 
     def _found(self, name: str, values: Any, first_row: int) -> FeatureType:
-        """The feature of a column that is new here."""
+        """The feature of a column by these values."""
         from provender.data.features import Features, type_of
 
         hint = self._hints.get(name)
@@ -107,43 +129,42 @@ class Shaper:
             if hint is not None and type_of(hint) == values.type:
                 return hint
             return Features.from_arrow_schema(pa.schema([pa.field(name, values.type)]))[name]
-        if hint is not None and not _all_none(values):
+        if hint is not None:
+            if _all_none(values):
+                return hint
             try:
                 self._one(name, values, hint, first_row)
             except FeatureTypeError:
                 pass
             else:
                 return hint
-        elif hint is not None:
-            return hint
         made = self._one(name, values, None, first_row)
         return Features.from_arrow_schema(made.schema)[name]
 
-    def _one(
-        self, name: str, values: Any, feature: FeatureType | None, first_row: int
-    ) -> pa.Table:
+    def _one(self, name: str, values: Any, feature: FeatureType | None, first_row: int) -> pa.Table:
         from provender.data.features import table_from_batch
 
         features = None if feature is None else {name: feature}
         return table_from_batch({name: values}, features, first_row=first_row)
 
     def _widen(self, columns: Mapping[str, Any], first_row: int) -> None:
+        """Gives columns that were None throughout the type of their first values."""
+        from provender.data.features import Features, unify
+
         assert self.features is not None
         for name, feature in self.features.items():
-            if not holds_null(feature) or name not in columns:
+            if not holds_null(feature) or name not in columns or _all_none(columns[name]):
                 continue
-            values = columns[name]
-            if isinstance(values, list | tuple) and _all_none(values):
-                continue
-            from provender.data.features import Features, unify
-
-            new = Features({name: self._found(name, values, first_row)})
+            new = Features({name: self._found(name, columns[name], first_row)})
             both = unify(Features({name: feature}), new)
             if both[name] != feature:
                 changed = self.features.copy()
                 changed[name] = both[name]
                 self.features = changed
-                self.widened += 1
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 def holds_null(feature: Any) -> bool:
@@ -160,16 +181,67 @@ def _all_none(values: Any) -> bool:
     return isinstance(values, list | tuple) and all(each is None for each in values)
 
 
-def common(all_features: Sequence[Features]) -> Features:
-    """Features that hold what each of several holds.
+def joined(first: Features, second: Features) -> Features:
+    """Features that hold what either holds: nulls with anything, whole numbers with fractions.
 
     Raises:
         FeatureTypeError: a column has two types that do not go together.
     """
-    from provender.data.features import unify
+    from provender.data.features import Features, unify
 
+    if first == second:
+        return first
+    made = dict(first)
+    for name, feature in second.items():
+        if name not in made or made[name] == feature:
+            made[name] = feature
+            continue
+        one, other = Features({name: made[name]}), Features({name: feature})
+        try:
+            made[name] = unify(one, other)[name]
+        except FeatureTypeError:
+            promoted = _promoted(one, other)
+            if promoted is None:
+                raise
+            made[name] = promoted[name]
+    return Features(made)
+
+
+def _promoted(first: Features, second: Features) -> Features | None:
+    """The type that Arrow finds for values of two types seen together; None if there is none."""
+    from provender.data.features import Features
+
+    bare = [each.arrow_schema.remove_metadata() for each in (first, second)]
+    for features, schema in zip((first, second), bare, strict=True):
+        if Features.from_arrow_schema(schema) != features:
+            return None  # class names, images and the like do not turn into something else
+    try:
+        return Features.from_arrow_schema(pa.unify_schemas(bare, promote_options="permissive"))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return None
+
+
+def common(all_features: Sequence[Features]) -> Features:
+    """As `joined`, of any number.
+
+    Raises:
+        FeatureTypeError: a column has two types that do not go together.
+    """
     found = all_features[0]
     for each in all_features[1:]:
-        if each != found:
-            found = unify(found, each)
+        found = joined(found, each)
     return found
+
+
+def as_features(table: pa.Table, features: Features) -> pa.Table:
+    """A table of earlier types as what was found in the end; None where it lacks a column.
+
+    Raises:
+        FeatureTypeError: a value does not fit.
+    """
+    from provender.data.features import cast_table, type_of
+
+    for name, feature in features.items():
+        if name not in table.column_names:
+            table = table.append_column(name, pa.nulls(table.num_rows, type_of(feature)))
+    return cast_table(table, features)

@@ -25,7 +25,11 @@ def sizes(count: int, test_size: float | None, train_size: float | None) -> tupl
         test_size = 0.25
     for name, size in (("test_size", test_size), ("train_size", train_size)):
         _check(name, size, count)
-    if isinstance(test_size, float) and isinstance(train_size, float) and test_size + train_size > 1:
+    if (
+        isinstance(test_size, float)
+        and isinstance(train_size, float)
+        and test_size + train_size > 1
+    ):
         raise SettingsError(
             f"test_size and train_size are {test_size + train_size} together, more than 1.",
             where="train_test_split",

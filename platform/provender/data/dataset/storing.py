@@ -32,13 +32,13 @@ def obtain(
     *,
     reuse: bool | None = None,
     not_kept: str | None = None,
-) -> Entry:
-    """The result of a transform.
+) -> Entry | None:
+    """The result of a transform; None where `compute` found that there is none to keep.
 
     Args:
         fingerprint: of the result.
         recipe: what it is made from, for people and lineage.
-        compute: computes into the `Work` and commits it.
+        compute: computes into the `Work` and commits it, or not.
         reuse: whether an earlier result may be taken; by default if caching is enabled.
         not_kept: why the result must not outlive the process, e.g. because its fingerprint is
             random; None to keep it.
@@ -62,7 +62,6 @@ def obtain(
     with cache.writing(key, recipe, fresh=reuse is False, on_wait=waiting, **how) as work:
         if work.entry is None:
             compute(work)
-        assert work.entry is not None
         return work.entry
 
 

@@ -113,8 +113,10 @@ def as_rows(values: Any) -> np.ndarray:
     if isinstance(values, range):
         return np.arange(values.start, values.stop, values.step, dtype=np.int64)
     if isinstance(values, pa.Array | pa.ChunkedArray):
-        values = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else (
-            values.to_numpy()
+        values = (
+            values.to_numpy(zero_copy_only=False)
+            if isinstance(values, pa.Array)
+            else (values.to_numpy())
         )
     elif not isinstance(values, np.ndarray | list | tuple):
         values = list(values)

@@ -74,7 +74,10 @@ class Tensors(Access):
         for name in wanted:
             if name not in sample[0]:
                 names_of(name, list(sample[0]), "columns")
-        signature = {name: _spec(tf, name, [each[name] for each in sample]) for name in wanted}
+        ragged = collate_fn is not None or batch_size is None
+        signature = {
+            name: _spec(tf, name, [each[name] for each in sample], ragged) for name in wanted
+        }
         rows = len(self)
 
         def orders() -> Iterator[np.ndarray]:
@@ -89,10 +92,10 @@ class Tensors(Access):
         def load(part: Any) -> tuple[Any, ...]:
             if batch_size:
                 made = maker.make(np.asarray(part))
-                return tuple(_cast(made[name], signature[name]) for name in wanted)
+                return tuple(_cast(made[name], signature[name], name) for name in wanted)
             each = [maker.make(np.asarray([row])) for row in part]
             return tuple(
-                np.concatenate([_cast(one[name], signature[name]) for one in each])
+                np.concatenate([_cast(one[name], signature[name], name) for one in each])
                 for name in wanted
             )
 
@@ -168,14 +171,14 @@ def _array(value: Any) -> np.ndarray:
     return value if isinstance(value, np.ndarray) else np.asarray(value)
 
 
-def _spec(tf: Any, name: str, values: Sequence[Any]) -> Any:
+def _spec(tf: Any, name: str, values: Sequence[Any], ragged: bool) -> Any:
     arrays = [_array(value) for value in values]
     kind = arrays[0].dtype
     if kind.kind in "iub":
         dtype = tf.int64
     elif kind.kind == "f":
         dtype = tf.float32
-    elif kind.kind in "US" or (kind == object and isinstance(arrays[0].flat[0], str | bytes)):
+    elif kind.kind in "US" or (kind.kind == "O" and isinstance(arrays[0].flat[0], str | bytes)):
         dtype = tf.string
     else:
         raise FeatureTypeError(
@@ -188,15 +191,27 @@ def _spec(tf: Any, name: str, values: Sequence[Any]) -> Any:
         raise FeatureTypeError(
             f"Column {name!r} has rows of different rank.", where=f"column {name!r}"
         )
-    shape = [None]
-    for sizes in zip(*(array.shape[1:] for array in arrays), strict=True):
-        shape.append(sizes[0] if len(set(sizes)) == 1 else None)
+    if not ragged and len({array.shape[1:] for array in arrays}) > 1:
+        raise _uneven(name)
+    inner = zip(*(array.shape[1:] for array in arrays), strict=True)
+    shape = [None, *(sizes[0] if len(set(sizes)) == 1 else None for sizes in inner)]
     return tf.TensorSpec(shape, dtype)
 
 
-def _cast(value: Any, spec: Any) -> np.ndarray:
+def _uneven(name: str) -> FeatureTypeError:
+    return FeatureTypeError(
+        f"Column {name!r} has rows of different length, which make no tensor together.",
+        where=f"column {name!r}",
+        hint="Pad them: in map, or with collate_fn=.",
+        facts={"column": name},
+    )
+
+
+def _cast(value: Any, spec: Any, name: str) -> np.ndarray:
     array = _array(value)
     kind = spec.dtype.as_numpy_dtype
+    if array.dtype.kind == "O" and array.size and isinstance(array.flat[0], np.ndarray | list):
+        raise _uneven(name)
     if kind is np.bytes_ or array.dtype.kind in "USO":
         return np.asarray(
             [each.encode() if isinstance(each, str) else each for each in array.reshape(-1)],

@@ -32,13 +32,13 @@ def pack(call: Call) -> bytes:
     Raises:
         TransformError: something cannot be sent; names the way to it.
     """
-    import cloudpickle
+    import cloudpickle  # type: ignore[import-untyped]
 
     try:
         return bytes(cloudpickle.dumps({"call": call, "modules": _module_values(call)}))
     except Exception as error:
         path, said = _culprit(call)
-        told = f"{type(error).__name__}: {error}" if not said else said
+        told = said or f"{type(error).__name__}: {error}"
         raise TransformError(
             f"{call.name} cannot be sent to worker processes: {path}: {told}".rstrip(": "),
             where=f"{call.kind}({call.name}), num_proc",

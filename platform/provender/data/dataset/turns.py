@@ -93,9 +93,7 @@ def _drawn(
     return turn % sizes[draws] + starts[draws]
 
 
-def _is_over(
-    counts: np.ndarray, needed: np.ndarray, drawable: np.ndarray, strategy: str
-) -> bool:
+def _is_over(counts: np.ndarray, needed: np.ndarray, drawable: np.ndarray, strategy: str) -> bool:
     reached = (counts >= needed)[drawable]
     if strategy == "first_exhausted":
         return bool(reached.any())

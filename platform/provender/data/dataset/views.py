@@ -131,9 +131,10 @@ class Piece:
             kept = self.batch.get(name)
             if kept is not None and values != kept:
                 changed[name] = values
-            elif pa.types.is_nested(self._table.schema.field(name).type):
-                if values != self.fresh(name):
-                    changed[name] = values
+                continue
+            nested = pa.types.is_nested(self._table.schema.field(name).type)
+            if nested and values != self.fresh(name):
+                changed[name] = values
         return changed
 
 
@@ -182,10 +183,8 @@ class View(dict[str, Any]):
 
     def _fill(self) -> None:
         """Converts all columns, so that the dict is an ordinary one."""
-        if len(self._piece.names) == dict.__len__(self) and not self._notes():
-            order = list(dict.__iter__(self))
-            if order == self._piece.names:
-                return
+        if list(dict.__iter__(self)) == self._piece.names and not self._notes():
+            return
         for name in self._lacking():
             self[name]
         values = dict(dict.items(self))
@@ -238,7 +237,7 @@ class View(dict[str, Any]):
         return dict.items(self)
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        return self[name] if name in self else default  # noqa: SIM401 - that would be this method
 
     def pop(self, name: str, default: Any = _LOST) -> Any:
         if name not in self:
@@ -310,7 +309,9 @@ class View(dict[str, Any]):
 
     def own(self) -> dict[str, Any]:
         """What was assigned in place, by name; deleted columns are not in it."""
-        return {name: dict.__getitem__(self, name) for name, there in self._notes().items() if there}
+        return {
+            name: dict.__getitem__(self, name) for name, there in self._notes().items() if there
+        }
 
     def gone(self) -> list[str]:
         """Columns that were deleted in place."""

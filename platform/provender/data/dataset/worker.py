@@ -67,7 +67,7 @@ def _work(inbox: Pipe, outbox: Pipe) -> None:
     call = _loaded(unpack, data)
     features = Features.from_dict(doc["features"])
     given = None if doc["given"] is None else Features.from_dict(doc["given"])
-    shaper = None if call.kind == "filter" else Shaper(features, given)
+    shaper = None if call.kind == "filter" else Shaper(features, given, fill=not call.batched)
     runner = Runner(call, features, shaper, doc["rank"])
     segments = SegmentWriter.attach(doc["handle"])
     outbox.send({"did": "start"})
@@ -97,8 +97,7 @@ def _loaded(unpack: Any, data: bytes) -> Any:
         from provender.data.errors import TransformError
 
         raise TransformError(
-            "The function cannot be loaded in a worker process: "
-            f"{type(error).__name__}: {error}",
+            f"The function cannot be loaded in a worker process: {type(error).__name__}: {error}",
             where="num_proc",
             hint="Its modules must be importable by name from sys.path; or leave num_proc out.",
             facts={"error": type(error).__name__},
@@ -137,7 +136,7 @@ def _told(error: BaseException) -> tuple[dict[str, Any], bytes]:
     if cause is not None:
         text = "".join(traceback.format_exception(cause))
         with contextlib.suppress(Exception):
-            import cloudpickle
+            import cloudpickle  # type: ignore[import-untyped]
 
             data = cloudpickle.dumps(cause)
             pickle.loads(data)  # noqa: S301 - our own bytes: some exceptions cannot be made again

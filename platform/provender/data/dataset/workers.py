@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from provender.data.dataset.calling import Nothing
 from provender.data.dataset.frames import Pipe
-from provender.data.dataset.shaping import common
+from provender.data.dataset.shaping import WINDOW, joined
 from provender.data.dataset.travel import pack
+from provender.data.errors import FeatureTypeError, TransformError
 from provender.errors import ProvenderError, WorkerDied
 
 if TYPE_CHECKING:
@@ -44,19 +44,21 @@ def run_in_workers(
     gaps: list[tuple[int, int]],
     known: Features | None,
     advance: Callable[[int], None],
-) -> None:
+) -> bool:
     """Runs a job's missing rows in worker processes.
 
     Rows are cut as for one process, so the result does not depend on how many there are.
 
+    Returns:
+        False where the function returns None for every row, so that nothing was written.
+
     Raises:
         TransformError: the function cannot be sent, raised, or returned what cannot be stored.
         WorkerDied: a worker was killed or crashed.
-        Nothing: the function returns None for every row.
     """
     crew = _Crew(job, work.handle(), pack(job.call), min(job.workers, max(len(gaps), 1)))
     with crew:
-        crew.run(gaps, known, advance)
+        return crew.run(gaps, known, advance)
 
 
 class _Hand:
@@ -106,7 +108,7 @@ class _Hand:
                 self._out.send(doc)
                 step = self._job.call.step
                 size = max(step, _SLICE_ROWS - _SLICE_ROWS % step)
-                for table in self._job.tables(*more, size):
+                for table in self._job.tables(more[0], more[1], size):
                     if self._stopping:
                         return
                     self._out.send({"do": "rows"}, _as_bytes(table))
@@ -181,7 +183,7 @@ class _Crew:
         gaps: list[tuple[int, int]],
         known: Features | None,
         advance: Callable[[int], None],
-    ) -> None:
+    ) -> bool:
         job = self._job
         given = None if job.given is None else job.given.to_dict()
         features = job.dataset._features.to_dict()
@@ -190,28 +192,23 @@ class _Crew:
             hand.start(doc, self._packed)
         for _ in self._hands:
             self._next(advance)
-        waiting = deque(gaps)
         self._known = known
-        if known is None and job.call.kind == "map" and waiting:
-            # One worker finds out the types of the first rows, which the others keep to.
-            start, stop = waiting.popleft()
-            first = min(start + job.call.step, stop)
-            if first < stop:
-                waiting.appendleft((first, stop))
-            self._give(self._hands[0], (start, first))
-            self._until_done(advance)
-        elif job.call.kind == "map":
-            self._none = False
-        idle = deque(self._hands)
-        running = 0
+        if job.call.kind == "map":
+            # Rows that types are found from come first; the others keep to what was found.
+            early, gaps = _early(gaps, job.call.step)
+            self._all(early, advance)
+        self._all(gaps, advance)
+        return not self._none
+
+    def _all(self, gaps: list[tuple[int, int]], advance: Callable[[int], None]) -> None:
+        """Has ranges of rows computed, each by whoever is free."""
+        waiting, idle, running = deque(gaps), deque(self._hands), 0
         while waiting or running:
             while waiting and idle:
                 self._give(idle.popleft(), waiting.popleft())
                 running += 1
             idle.append(self._until_done(advance))
             running -= 1
-        if self._none:
-            raise Nothing
 
     def _give(self, hand: _Hand, span: tuple[int, int]) -> None:
         known = None if self._known is None else self._known.to_dict()
@@ -223,15 +220,34 @@ class _Crew:
             hand, doc = self._next(advance)
             if doc["did"] != "range":
                 continue
+            self._learn(hand, doc)
             hand.busy = None
-            if self._job.call.kind == "map":
-                self._none = doc["none"]
-            if doc["features"] is not None and self._job.given is None:
-                from provender.data.features import Features
-
-                found = Features.from_dict(doc["features"])
-                self._known = found if self._known is None else common([self._known, found])
             return hand
+
+    def _learn(self, hand: _Hand, doc: dict[str, Any]) -> None:
+        """Takes note of what a worker found out about the function."""
+        if self._job.call.kind != "map":
+            return
+        if self._none is not None and self._none != doc["none"]:
+            span = hand.busy or (0, 0)
+            raise TransformError(
+                f"{self._job.call.name} returned {'None' if doc['none'] else 'columns'} for rows "
+                f"{span[0]:,} to {span[1] - 1:,}, {'columns' if doc['none'] else 'None'} for others.",
+                hint="Return a dict for every row, or None for every row.",
+            )
+        self._none = doc["none"]
+        if doc["features"] is None or self._job.given is not None or self._none:
+            return
+        from provender.data.features import Features
+
+        found = Features.from_dict(doc["features"])
+        try:
+            self._known = found if self._known is None else joined(self._known, found)
+        except FeatureTypeError as error:
+            start, stop = hand.busy or (0, 0)
+            error.facts["row"] = start
+            error.where = f"rows {start:,} to {stop - 1:,}, {error.where}"
+            raise
 
     def _next(self, advance: Callable[[int], None]) -> tuple[_Hand, dict[str, Any]]:
         """The next message that is more than progress."""
@@ -264,6 +280,16 @@ class _Crew:
             "smaller batches. What was finished is kept: run it again to go on from there.",
             facts={"worker": hand.rank, "exit": code, "rows": span},
         )
+
+
+def _early(
+    gaps: list[tuple[int, int]], step: int
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Ranges cut after the rows that types are found from."""
+    limit = -(-WINDOW // step) * step
+    early = [(start, min(stop, limit)) for start, stop in gaps if start < limit]
+    late = [(max(start, limit), stop) for start, stop in gaps if stop > limit]
+    return early, late
 
 
 def _as_bytes(table: pa.Table) -> pa.Buffer:

@@ -315,38 +315,75 @@ def _read_floats(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Stor
 def _read_ints(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Stored:
     flat = joined(data, starts, ends)
     sizes = ends - starts
-    if not flat.size or int(flat.max()) < 128:
-        return Stored(INTS, sizes, flat.astype(np.int64))
     last = flat < 128
+    if last.all():
+        return Stored(INTS, sizes, flat.astype(np.int64))
     stops = np.cumsum(sizes)
-    full = sizes > 0
-    if not last[stops[full] - 1].all():
+    if not last[stops[sizes > 0] - 1].all():
         raise DamageError("A list of numbers in an example is cut off.")
-    before = np.zeros(len(flat) + 1, np.int64)
-    np.cumsum(last, out=before[1:])
-    counts = before[stops] - before[stops - sizes]
     tails = np.flatnonzero(last)
     heads = np.empty_like(tails)
     heads[0] = 0
-    heads[1:] = tails[:-1] + 1
-    return Stored(INTS, counts, _numbers(flat, heads, tails - heads + 1))
+    np.add(tails[:-1], 1, out=heads[1:])
+    counts = np.diff(np.searchsorted(tails, stops - 1, "right"), prepend=0)
+    return Stored(INTS, counts, _numbers(flat, heads, int((tails - heads).max()) + 1, tails))
 
 
 _VARINT_BYTES = 10
 
 
-def _numbers(flat: np.ndarray, heads: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """Varints as signed 64-bit numbers, from where each begins and how long it is."""
-    widest = int(widths.max())
+def _numbers(flat: np.ndarray, heads: np.ndarray, widest: int, tails: np.ndarray) -> np.ndarray:
+    """Varints as signed 64-bit numbers.
+
+    Args:
+        flat: their bytes, uint8.
+        heads: where each begins.
+        widest: bytes of the longest.
+        tails: where the last byte of each lies.
+    """
     if widest > _VARINT_BYTES:
         raise DamageError("A number in an example does not end.")
-    values = (flat[heads] & 127).astype(np.uint64)
-    chosen: Any = np.flatnonzero(widths > 1)
-    for step in range(1, widest):
-        byte = flat[heads[chosen] + step].astype(np.uint64) & np.uint64(127)
-        values[chosen] |= byte << np.uint64(7 * step)
-        chosen = chosen[widths[chosen] > step + 1]
+    padded = np.zeros(len(flat) + 8, np.uint8)
+    padded[: len(flat)] = flat
+    narrow = widest <= 4
+    kind: Any = np.uint32 if narrow else np.uint64
+    words = np.ndarray((len(flat),), np.dtype(kind), buffer=padded, strides=(1,))
+    values = np.empty(len(heads), np.uint64)
+    for at in range(0, len(heads), _IN_CACHE):
+        part = slice(at, at + _IN_CACHE)
+        values[part] = _squeezed(words[heads[part]], kind, _STEPS[:2] if narrow else _STEPS)
+    if widest > 8:
+        long = np.flatnonzero(tails - heads >= 8)
+        for step in (8, 9):
+            long = long[tails[long] - heads[long] >= step]
+            byte = flat[heads[long] + step].astype(np.uint64) & np.uint64(127)
+            values[long] |= byte << np.uint64(7 * step)
     return values.view(np.int64)
+
+
+_IN_CACHE = 1 << 14
+_STEPS = ((0x007F007F007F007F, 1, 8), (0x00003FFF00003FFF, 2, 16), (0x000000000FFFFFFF, 4, 32))
+"""Low groups of bits, what moves the high groups down to them, and bits of the lane they are in."""
+
+
+def _squeezed(words: np.ndarray, kind: Any, steps: tuple[tuple[int, int, int], ...]) -> np.ndarray:
+    """The number that begins in each little-endian word, as far as it reaches.
+
+    A varint ends with the first byte below 128. Of the bytes up to there the seven low bits count:
+    pairs of groups are moved together, 7 + 7 bits in 16, then 14 + 14 in 32, then 28 + 28 in 64.
+    """
+    every = int(np.iinfo(kind).max)
+    high = kind(0x8080808080808080 & every)
+    stop = ~words & high
+    # All bits up to the first stop bit; all of them where the number goes on beyond the word.
+    words &= stop ^ (stop - kind(1))
+    words &= ~high
+    for mask, shift, lane in steps:
+        upper = words >> kind(shift)
+        words &= kind(mask & every)
+        upper &= kind(mask << (lane - shift) & every)
+        words |= upper
+    return words
 
 
 _READERS = {BYTES: _read_bytes, FLOATS: _read_floats, INTS: _read_ints}

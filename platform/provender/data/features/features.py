@@ -37,6 +37,17 @@ class Features(dict[str, FeatureType]):
     def __setitem__(self, name: str, feature: FeatureType) -> None:
         super().__setitem__(name, lists_of(feature))
 
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """As `dict.update`; old spellings of lists are understood."""
+        for name, feature in dict(*args, **kwargs).items():
+            self[name] = feature
+
+    def setdefault(self, name: str, feature: FeatureType = None) -> FeatureType:
+        """As `dict.setdefault`; old spellings of lists are understood."""
+        if name not in self:
+            self[name] = feature
+        return self[name]
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Features, (dict(self),)
 

@@ -51,7 +51,8 @@ def table_from_rows(
         FeatureTypeError: a row is not a dict, or a value not of its column; names column and row.
     """
     for at, row in enumerate(rows):
-        if not isinstance(row, Mapping):
+        # Asking for the class first: the abstract check costs more than all else here.
+        if row.__class__ is not dict and not isinstance(row, Mapping):
             raise FeatureTypeError(
                 f"Row {first_row + at:,} is a {type(row).__name__}, not a dict of columns.",
                 where=f"row {first_row + at:,}",
@@ -99,7 +100,7 @@ def table_from_batch(
         known = Features.from_arrow_schema(columns.schema) if features is None else None
         columns = {name: columns.column(name) for name in columns.column_names}
         features = known or features
-    elif type(columns).__module__.startswith("pandas."):
+    elif _is_pandas(columns):
         frame: Any = columns
         columns = {str(name): frame[name] for name in frame.columns}
     if not isinstance(columns, Mapping):
@@ -219,33 +220,36 @@ def _column(values: Any, feature: FeatureType | None, coerce: bool) -> pa.Array 
     if feature is None:
         return arrow_array(values)
     try:
-        return cast_array(arrow_array(values), feature, strict=True)
+        made = arrow_array(values)
+        if isinstance(made, pa.ChunkedArray):
+            # Arrow cuts columns whose texts are larger than 2 GiB.
+            return _column(made, feature, coerce)
+        return cast_array(made, feature, strict=True)
     except _ERRORS:
+        # Arrow finds no type for numbers beyond int64 and the like, which one type can hold.
+        if not coerce and _is_too_large_to_find(values, type_of(feature)):
+            return pa.array(values, type_of(feature))
         if not coerce:
-            # Arrow finds no type for numbers beyond int64 and the like, which one type can hold.
-            return _as_told(values, feature)
+            raise
         return pa.array([encode_nested(feature, plain(each)) for each in values], type_of(feature))
 
 
-def _as_told(values: Any, feature: FeatureType) -> pa.Array:
-    """Values of a type that Arrow does not find by itself; refused where that would lose some."""
-    kind = type_of(feature)
-    if not pa.types.is_uint64(kind) and not pa.types.is_decimal(kind):
-        raise
-    if pa.types.is_uint64(kind) and any(isinstance(each, float | np.floating) for each in values):
-        raise
-    return pa.array(values, kind)
+def _is_too_large_to_find(values: Any, kind: pa.DataType) -> bool:
+    """Whether the type may hold what Arrow, when it looks for a type, takes for too large."""
+    if pa.types.is_uint64(kind):
+        return not any(isinstance(each, float | np.floating) for each in values)
+    return bool(pa.types.is_decimal(kind))
 
 
-def arrow_array(values: Any) -> pa.Array:
-    """Values of any kind as Arrow, the type found from all of them.
+def arrow_array(values: Any) -> pa.Array | pa.ChunkedArray:
+    """Values of any kind as Arrow, the type found from all of them; in chunks beyond 2 GiB.
 
     Raises:
         pyarrow.ArrowException: they are of several types, or of one that Arrow does not have.
     """
     array = values if isinstance(values, np.ndarray) else None
     if array is None and not isinstance(values, list | tuple):
-        if type(values).__module__.startswith("pandas."):
+        if _is_pandas(values):
             return pa.array(values, from_pandas=False)
         array = as_array(values)
     if array is not None:
@@ -263,14 +267,27 @@ def arrow_array(values: Any) -> pa.Array:
     return pa.array([_lists(each) for each in cleaned])
 
 
+def _is_pandas(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "pandas"
+
+
 def _nested(array: np.ndarray) -> pa.Array:
     """An array of several dimensions as nested lists, without a Python object per value."""
     made = pa.array(np.ascontiguousarray(array).reshape(-1))
     for axis in range(array.ndim - 1, 0, -1):
         count = int(np.prod(array.shape[:axis], dtype=np.int64))
         offsets = np.arange(count + 1, dtype=np.int64) * array.shape[axis]
-        made = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), made)
+        made = pa.ListArray.from_arrays(_offsets(offsets), made)
     return made
+
+
+def _offsets(offsets: np.ndarray) -> pa.Array:
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise FeatureTypeError(
+            f"{offsets[-1]:,} values of lists in one batch do not fit 32-bit offsets.",
+            hint="Use a smaller batch_size.",
+        )
+    return pa.array(offsets.astype(np.int32))
 
 
 def _stacked(values: Sequence[Any]) -> pa.Array | None:
@@ -285,9 +302,12 @@ def _stacked(values: Sequence[Any]) -> pa.Array | None:
     )
     if not same:
         return None
-    inner = pa.concat_arrays([_nested(each) for each in arrays])
+    if all(each.shape[1:] == first.shape[1:] for each in arrays):
+        inner = _nested(np.concatenate(arrays))
+    else:
+        inner = pa.concat_arrays([_nested(each) for each in arrays])
     lengths = [0 if each is None else len(each) for each in values]
-    offsets = pa.array(np.cumsum([0, *lengths]).astype(np.int32))
+    offsets = _offsets(np.cumsum([0, *lengths]))
     mask = pa.array([each is None for each in values]) if len(arrays) < len(values) else None
     return pa.ListArray.from_arrays(offsets, inner, mask=mask)
 

@@ -322,6 +322,19 @@ _WAYS_OUT = {
 _CHANNELS = {"L": 1, "LA": 4, "RGB": 3, "RGBA": 4}
 
 
+def _holds_lists(feature: FeatureType) -> bool:
+    if isinstance(feature, Mapping):
+        return any(_holds_lists(each) for each in feature.values())
+    return isinstance(feature, List | LargeList | TranslationVariableLanguages)
+
+
+def _as_lists(feature: _Array) -> FeatureType:
+    made: FeatureType = Value(feature.dtype)
+    for size in reversed(feature.shape):
+        made = List(made, -1 if size is None else size)
+    return made
+
+
 @dataclass(frozen=True, slots=True)
 class _Conversion:
     """One column on its way to TFDS.
@@ -351,7 +364,9 @@ class _Conversion:
         if isinstance(feature, List | LargeList):
             length = feature.length if isinstance(feature, List) else -1
             inner = self.of(feature.feature, f"{where}[]")
-            return tfds.Sequence(inner, length=None if length < 0 else length)
+            # TFDS writes lists of lists as ragged ones, and cannot read them if all lengths are told.
+            told = length >= 0 and "[]" not in where and not _holds_lists(feature.feature)
+            return tfds.Sequence(inner, length=length if told else None)
         if isinstance(feature, ClassLabel):
             return tfds.ClassLabel(names=feature.names)
         if isinstance(feature, Translation):
@@ -364,6 +379,13 @@ class _Conversion:
         if isinstance(feature, Json):
             return tfds.Text()
         if isinstance(feature, _Array):
+            if feature.shape[0] is None and "[]" in where:
+                raise self._refused(
+                    where,
+                    "TFDS does not keep tensors of several sizes in one list apart",
+                    f'ds.cast_column("{self.column}", ...) to lists of lists, which it does: '
+                    f"{_as_lists(feature)!r} in place of {feature!r}.",
+                )
             return tfds.Tensor(shape=feature.shape, dtype=self._dtype(feature.dtype, where))
         if isinstance(feature, Value):
             if feature.dtype in ("string", "large_string", "string_view"):

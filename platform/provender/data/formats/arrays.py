@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,16 +59,11 @@ class NumpyFormatter(Formatter):
     def _values(self, column: pa.ChunkedArray, feature: FeatureType) -> list[Any]:
         """A column's values one by one; what one is does not depend on its neighbours."""
         raw = raw_array(column, feature)
-        if raw.ndim > 1 or raw.dtype == object:
+        if raw.ndim > 1 or (raw.dtype == object and not pa.types.is_boolean(column.type)):
             return list(raw if decodes(feature) and not self.kwargs else self.shaped(raw))
-        if column.null_count and pa.types.is_integer(column.type):
-            made: list[Any] = list(column.combine_chunks().fill_null(0).to_numpy())
-            for at in np.flatnonzero(np.asarray(column.is_null())).tolist():
-                made[at] = np.float64("nan")
-            return made
         if self.kwargs and raw.dtype.kind in "biuf":
             return list(np.asarray(raw, **self.kwargs))
-        return list(raw)
+        return separate(column, raw)
 
     def shaped(self, raw: np.ndarray) -> np.ndarray:
         """Raw values with the format's types."""
@@ -146,29 +142,70 @@ def _list_array(array: pa.Array, feature: FeatureType) -> np.ndarray:
     inner = feature.feature if isinstance(feature, List | LargeList) else None
     offsets = list_offsets(array)
     flat = array.flatten()
-    if flat.null_count and pa.types.is_integer(flat.type):
+    if flat.null_count and _changes_with_nulls(flat.type):
         # One row's nulls must not make another row's whole numbers floats.
         return _one_by_one(flat, offsets, array)
     values = raw_array(flat, inner) if inner is not None else raw_of_type(flat)
+    return _cut(values, offsets, array, deep=_is_list(flat.type))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _cut(values: np.ndarray, offsets: np.ndarray, array: pa.Array, *, deep: bool) -> np.ndarray:
+    """Values cut into lists: one array where all are alike, else an array of arrays.
+
+    Args:
+        values: the items of all lists.
+        offsets: where each list begins.
+        array: the lists.
+        deep: items are lists themselves. Then each list is stacked by itself, so that its shape
+            does not depend on its neighbours; an empty one has no shape to go by.
+    """
     lengths = np.diff(offsets)
-    if not array.null_count and len(lengths) and (lengths == lengths[0]).all():
+    alike = not array.null_count and len(lengths) and (lengths == lengths[0]).all()
+    if alike and not (deep and (values.dtype == object or lengths[0] == 0)):
         return values.reshape(len(array), int(lengths[0]), *values.shape[1:])
-    parts: list[Any] = [
-        values[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-    ]
+    parts: list[Any] = [values[a:b] for a, b in pairwise(offsets.tolist())]
+    if deep:
+        parts = [stacked(list(each)) if len(each) else np.empty(0, object) for each in parts]
     for at in np.flatnonzero(np.asarray(array.is_null())).tolist():
         parts[at] = None
-    return _objects(parts)
+    return stacked(parts) if alike else _objects(parts)
 
 
 def _one_by_one(flat: pa.Array, offsets: np.ndarray, array: pa.Array) -> np.ndarray:
     parts: list[Any] = [
-        flat.slice(a, b - a).to_numpy(zero_copy_only=False)
-        for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        flat.slice(a, b - a).to_numpy(zero_copy_only=False) for a, b in pairwise(offsets.tolist())
     ]
     for at in np.flatnonzero(np.asarray(array.is_null())).tolist():
         parts[at] = None
     return stacked(parts)
+
+
+def _changes_with_nulls(kind: pa.DataType) -> bool:
+    """Whether numpy has to take another type for all values where one is null."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
+
+
+def separate(column: pa.ChunkedArray | pa.Array, raw: np.ndarray) -> list[Any]:
+    """Values one by one; what one is does not depend on whether a neighbour is null.
+
+    Args:
+        column: scalars.
+        raw: the column as `raw_array` gives it.
+    """
+    if not column.null_count or not _changes_with_nulls(column.type):
+        return list(raw)
+    is_bool = pa.types.is_boolean(column.type)
+    filled = single(column).fill_null(False if is_bool else 0)
+    made: list[Any] = list(filled.to_numpy(zero_copy_only=False))
+    nothing = None if is_bool else np.float64("nan")
+    for at in np.flatnonzero(np.asarray(column.is_null())).tolist():
+        made[at] = nothing
+    return made
 
 
 def raw_of_type(array: pa.Array) -> np.ndarray:
@@ -184,7 +221,8 @@ def _struct_rows(array: pa.Array, feature: FeatureType) -> list[Any]:
     columns = []
     for name, part in zip(names, array.flatten(), strict=True):
         inner = features.get(name)
-        columns.append(list(raw_array(part, inner) if inner is not None else raw_of_type(part)))
+        raw = raw_array(part, inner) if inner is not None else raw_of_type(part)
+        columns.append(separate(part, raw))
     rows: list[Any] = list(keyed(names, columns)) if names else array_values(array)
     for at in np.flatnonzero(np.asarray(array.is_null())).tolist():
         rows[at] = None

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from provender.builders.download.urls import mask_url
 from provender.data.sources.access import DataFile, place_of
 from provender.errors import InputError, UnknownReference
 from provender.store.paths import split_scheme
@@ -96,8 +97,6 @@ def _nothing(pattern: str, options: Mapping[str, Any]) -> InputError:
             near = difflib.get_close_matches(name, beside, 3, 0.5) or sorted(beside)[:5]
         except Exception:  # noqa: BLE001 - it only serves the hint
             near = []
-    from provender.builders.download.urls import mask_url
-
     return InputError(
         "No file matches.",
         where=mask_url(pattern),
@@ -183,7 +182,7 @@ def in_folder(folder: str, options: Mapping[str, Any] | None = None) -> Splits:
     if not files:
         raise InputError(
             "The folder holds no data files.",
-            where=folder,
+            where=mask_url(folder),
             hint="Hidden files and README.md do not count.",
         )
     return {DEFAULT_SPLIT: files}
@@ -244,6 +243,6 @@ def no_folder(path: str) -> UnknownReference:
     """The error for a path at which there is nothing."""
     return UnknownReference(
         "There is no such file or folder.",
-        where=path,
+        where=mask_url(path),
         hint="Check the path, or give a format's name.",
     )

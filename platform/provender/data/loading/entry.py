@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from provender.builders.download.urls import mask_url
 from provender.data.loading import data_files as files_of
 from provender.data.loading.formats import FORMATS, kind_of_files, make_source
 from provender.data.loading.named import Named
@@ -15,7 +16,7 @@ from provender.data.loading.splits import chosen_source
 from provender.data.sources.access import place_of
 from provender.data.sources.base import Source, check_columns
 from provender.data.sources.options import ReadOptions
-from provender.errors import InputError, SettingsError, UnknownReference
+from provender.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from provender.data.features import Features
@@ -51,7 +52,7 @@ def load_dataset(
             be built (a name, ``package.module:Class``, ``file.py:Class``), the name of a format
             (``json``, ``csv``, ``tsv``, ``parquet``, ``text``, ``tfrecord``, ``tar`` or
             ``webdataset``, ``arrow``), or a file or folder, local or at a URL; also one that
-            ``save_to_disk`` wrote.
+            ``save_to_disk`` wrote. A file or folder of that name wins over a dataset.
         name: config of the builder.
         data_files: a path, URL, glob or a list of them, or a dict of those by split name; relative
             ones are looked for in `data_dir`, or below `path` where that is a folder.
@@ -80,6 +81,12 @@ def load_dataset(
         InputError: files are missing, or are not what their format says.
         SettingsError: an argument that makes no sense.
     """
+    if streaming and (num_proc is not None or keep_in_memory is not None):
+        raise SettingsError(
+            "A stream is neither prepared by processes nor kept in memory.",
+            where="num_proc" if num_proc is not None else "keep_in_memory",
+            hint="Leave it out, or load without streaming=True.",
+        )
     digests = None
     if not streaming:
         digests = (settings or _settings()).home / "digests"
@@ -146,13 +153,16 @@ class _Asked:
                 hint=f'load_dataset("{self.path}", data_files="...") or data_dir="...".',
             )
         found = None if _is_path(self.path) else self._of_reference()
-        return found or Named(self.path, self._of_path())
+        return found or Named(mask_url(self.path), self._of_path())
 
-    def _of_format(self, kind: str) -> dict[str, Source]:
+    def _no_config(self) -> None:
         if self.name is not None:
             raise SettingsError(
                 f"Files have no config {self.name!r}.", where="name", hint="Leave it out."
             )
+
+    def _of_format(self, kind: str) -> dict[str, Source]:
+        self._no_config()
         if self.data_files is None:
             assert self.data_dir is not None
             return self._of_files(kind, files_of.in_folder(self.data_dir, self.storage_options))
@@ -173,6 +183,7 @@ class _Asked:
         }
 
     def _of_path(self) -> Mapping[str, Source]:
+        self._no_config()
         place = place_of(self.path, self.storage_options)
         if self.data_files is None and place.is_folder(self.path):
             folder = self.path if self.data_dir is None else f"{self.path}/{self.data_dir}"
@@ -187,7 +198,7 @@ class _Asked:
             raise files_of.no_folder(self.path)
         else:
             splits = files_of.resolve(self.path, None, self.storage_options)
-        kind = kind_of_files(files_of.all_files(splits), self.path)
+        kind = kind_of_files(files_of.all_files(splits), mask_url(self.path))
         return self._of_files(kind, splits)
 
     def _of_reference(self) -> Named | None:
@@ -196,24 +207,20 @@ class _Asked:
         ref = parsed(self.path, self.name)
         if ref is None:
             return None
-        try:
-            found = find(ref, self.settings or _settings(), self.options, streaming=self.streaming)
-        except UnknownReference:
-            if Path(self.path).exists():  # a folder in the working directory
-                return None
-            raise
         given = {
             "data_files": self.data_files,
             "data_dir": self.data_dir,
+            "storage_options": self.storage_options or None,
             **self.arguments,
         }
-        wrong = [each for each, value in given.items() if value is not None]
-        if wrong:
-            raise SettingsError(
-                f"A named dataset is not loaded with an argument {wrong[0]!r}.",
-                where="load_dataset",
-                hint="Leave it out, or name a format to load files.",
-            )
+        for name, value in given.items():
+            if value is not None:
+                raise SettingsError(
+                    f"A named dataset is not loaded with an argument {name!r}.",
+                    where="load_dataset",
+                    hint="Leave it out, or name a format to load files.",
+                )
+        found = find(ref, self.settings or _settings(), self.options, streaming=self.streaming)
         if self.features is not None:
             from provender.data.sources.cast import CastSource
 
@@ -231,12 +238,16 @@ def _version_folder(folder: str, asked: _Asked) -> Mapping[str, Source] | None:
 
 
 def _is_path(path: str) -> bool:
-    """Whether a text can only be a path or URL."""
+    """Whether a text is a path or URL: by its form, or because there is such a file or folder."""
     if "://" in path or "::" in path:
         return True
     if path.rpartition(":")[0].endswith(".py"):
         return False
-    return path.startswith(("/", ".", "~")) or any(char in path for char in "*?[{")
+    return (
+        path.startswith(("/", ".", "~"))
+        or any(char in path for char in "*?[{")
+        or Path(path).exists()
+    )
 
 
 def _settings() -> Settings:
@@ -255,33 +266,52 @@ def _projected(source: Source, columns: Sequence[str]) -> Source:
 def _saved(
     folder: str, asked: _Asked, split: Any, columns: Sequence[str] | None, in_memory: bool | None
 ) -> Any:
-    """What `save_to_disk` wrote."""
+    """What `save_to_disk` wrote: as it is, or as streams of it."""
     from provender.data.dataset import load_from_disk
 
-    if asked.arguments:
-        raise SettingsError(
-            f"A saved dataset is not loaded with an argument {next(iter(asked.arguments))!r}.",
-            where="load_dataset",
-        )
-    options = asked.storage_options
-    found = load_from_disk(folder, keep_in_memory=in_memory, storage_options=options or None)
-    splits = dict(found) if isinstance(found, dict) else {files_of.DEFAULT_SPLIT: found}
-
-    from provender.data.sources.tables import DatasetSource
-
-    sources: dict[str, Source] = {each: DatasetSource(ds) for each, ds in splits.items()}
+    given = {"data_dir": asked.data_dir, "name": asked.name, **asked.arguments}
+    for name, value in given.items():
+        if value is not None:
+            raise SettingsError(
+                f"A saved dataset is not loaded with an argument {name!r}.",
+                where="load_dataset",
+                hint="Leave it out.",
+            )
+    options = asked.storage_options or None
+    found = load_from_disk(folder, keep_in_memory=in_memory, storage_options=options)
+    whole = dict(found) if isinstance(found, dict) else {files_of.DEFAULT_SPLIT: found}
     if columns is not None:
-        sources = {each: _projected(source, columns) for each, source in sources.items()}
+        whole = {each: ds.select_columns(list(columns)) for each, ds in whole.items()}
     if asked.features is not None:
-        from provender.data.sources.cast import CastSource
-
-        sources = {each: CastSource(source, asked.features) for each, source in sources.items()}
+        whole = {each: ds.cast(asked.features) for each, ds in whole.items()}
     if split is None and not isinstance(found, dict):
         split = files_of.DEFAULT_SPLIT
-    way = _Way(asked.streaming, None, in_memory, "raise", Named(folder, sources))
-    if split is not None:
-        return way.one(chosen_source(sources, split, folder), str(split))
-    return way.every(sources)
+    if asked.streaming:
+        from provender.data.sources.tables import DatasetSource
+
+        sources: dict[str, Source] = {each: DatasetSource(ds) for each, ds in whole.items()}
+        way = _Way(True, None, in_memory, "raise", Named(mask_url(folder), sources))
+        if split is not None:
+            return way.one(chosen_source(sources, split, mask_url(folder)), str(split))
+        return way.every(sources)
+    if split is None:
+        return type(found)(whole)
+    return _rows_of(whole, split, mask_url(folder))
+
+
+def _rows_of(whole: Mapping[str, Any], split: Any, where: str) -> Any:
+    """The rows of prepared datasets that a split expression means."""
+    from provender.data.combine import concatenate_datasets
+    from provender.training.splits import resolve_split
+
+    counts = {each: [len(ds)] for each, ds in whole.items()}
+    parts = [
+        whole[each.split]
+        if len(each) == len(whole[each.split])
+        else whole[each.split].select(range(each.start, each.stop))
+        for each in resolve_split(split, counts, where=where)
+    ]
+    return parts[0] if len(parts) == 1 else concatenate_datasets(parts)
 
 
 @dataclass(frozen=True)

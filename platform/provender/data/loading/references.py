@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from provender.data.loading.named import Named
-from provender.errors import UnknownReference
+from provender.errors import SettingsError, UnknownReference
 from provender.refs import DatasetRef
 
 if TYPE_CHECKING:
@@ -90,6 +90,13 @@ def _built(
     session = open_session(spec, settings, Options(), catalog=catalog)
     if not streaming:
         return _published(build(session).version, settings, options, catalog)
+    for name, asked in (("on_error", options.on_error != "raise"), ("cache", options.cache)):
+        if asked:
+            raise SettingsError(
+                f"{name}= is for data that is published, and {ref} is not.",
+                where=name,
+                hint=f"Leave it out, or build a version first: `provender build {ref}`.",
+            )
     from provender.data.sources.builder import BuilderProgram, BuilderSource
 
     program = BuilderProgram(session.work.site)

@@ -30,7 +30,7 @@ def parents_of(catalog: Catalog, datasets: Iterable[Dataset]) -> tuple[str, ...]
     stages = catalog.find_stages(wanted)
     found = []
     for fingerprint in wanted:
-        stage = stages.get(fingerprint)
-        version = None if stage else catalog.version_by_fingerprint(fingerprint)
-        found.append(stage.id if stage else version.id if version else fingerprint)
+        # A version has the fingerprint of the stage that registered it, and is what people know.
+        known = catalog.version_by_fingerprint(fingerprint) or stages.get(fingerprint)
+        found.append(known.id if known else fingerprint)
     return tuple(found)

@@ -11,7 +11,7 @@ from provender.builders.spec import BuilderSpec
 from provender.data.publishing.checks import check_columns, check_reference, check_splits
 from provender.data.publishing.origins import parents_of
 from provender.data.publishing.rows import remove_rows, write_rows
-from provender.errors import ConflictError, SettingsError
+from provender.errors import ConflictError, SettingsError, SplitError
 
 if TYPE_CHECKING:
     from provender.catalog import VersionRecord
@@ -101,12 +101,21 @@ def publish(
     from provender.settings import load_settings
 
     splits = _splits(dataset, split)
+    if isinstance(num_shards, Mapping) and (others := set(num_shards) - set(splits)):
+        raise SplitError(
+            f"num_shards names splits that are not there: {', '.join(sorted(others))}.",
+            where="publish(num_shards=...)",
+            hint=f"Splits: {', '.join(splits)}.",
+        )
     check_reference(name, config, version)
     check_splits(splits)
     channels = check_columns(splits)
     settings = settings or load_settings()
     catalog = open_catalog(settings)
-    shards = {each: _shards(rows, each, num_shards) for each, rows in splits.items()}
+    promised = _promised(catalog.version(name, config, version)) if num_shards is None else {}
+    shards = {
+        each: _shards(rows, each, num_shards, promised.get(each)) for each, rows in splits.items()
+    }
     spec = _spec(splits, shards, channels, name, version, config, description, settings)
     parents = parents_of(catalog, splits.values())
     options = Options(workers=workers)
@@ -168,11 +177,25 @@ def _spec(
     return BuilderSpec(SOURCE, kwargs=kwargs)
 
 
-def _shards(rows: Dataset, split: str, asked: int | Mapping[str, int] | None) -> int:
-    """Files of a split: as asked for, else the TFDS policy for the size the rows have in Arrow."""
+def _promised(version: VersionRecord | None) -> dict[str, int]:
+    """Files that the splits of a published version have.
+
+    The same rows published again without a number of files mean that version, not another layout.
+    """
+    if version is None or version.status != "published":
+        return {}
+    return {each.name: each.shards for each in version.splits}
+
+
+def _shards(
+    rows: Dataset, split: str, asked: int | Mapping[str, int] | None, promised: int | None
+) -> int:
+    """Files of a split: as asked for, else as it has, else the TFDS policy for its size in Arrow."""
     from provender.records.shards import shard_count
 
     requested = asked.get(split) if isinstance(asked, Mapping) else asked
+    if promised is not None and promised <= len(rows):
+        return promised
     share = len(rows) / max(rows.data.num_rows, 1)
     overhead = sum(len(name) + _OVERHEAD for name in rows.features)
     return shard_count(int(rows.data.nbytes * share) + overhead * len(rows), len(rows), requested)

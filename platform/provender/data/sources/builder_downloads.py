@@ -83,6 +83,14 @@ class StreamedPath:
 
         return ("streamed path", content_of(self._file(), quick=True), self._method or "")
 
+    def __getattr__(self, name: str) -> Any:
+        # Whatever else builders do with paths they do with the file itself.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        from etils import epath
+
+        return getattr(epath.Path(self.__fspath__()), name)
+
     @property
     def name(self) -> str:
         """The last part of the address."""

@@ -7,7 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from provender.data.sources.base import close
-from provender.data.sources.lines import Block, LineSource, Part, utf8
+from provender.data.sources.csv_bytes import (
+    FALSE,
+    TRUE,
+    digits,
+    fits,
+    numbers_or_names,
+    one_char,
+    quoted,
+    unescaped,
+    unique,
+)
+from provender.data.sources.line_bytes import Block, Part
+from provender.data.sources.lines import LineSource
 from provender.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +34,6 @@ MISSING = (
 """What stands for a missing value, as pandas has it."""
 
 SAMPLE_ROWS = 10_000
-_TRUE, _FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
 _LINE_FEED = 0x0A
 
 
@@ -64,9 +75,9 @@ class CsvSource(LineSource):
         **kwargs: Any,
     ) -> None:
         super().__init__(files, **kwargs)
-        self._sep = _one_char("sep", delimiter or sep or ",")
-        self._quote = quotechar and _one_char("quotechar", quotechar)
-        self._escape = escapechar and _one_char("escapechar", escapechar)
+        self._sep = one_char("sep", delimiter or sep or ",")
+        self._quote = quotechar and one_char("quotechar", quotechar)
+        self._escape = escapechar and one_char("escapechar", escapechar)
         chosen = names or column_names
         if header == "infer":
             header = None if chosen else 0
@@ -96,10 +107,7 @@ class CsvSource(LineSource):
         return self._last_outside_quotes(data)
 
     def _last_outside_quotes(self, data: bytes) -> int:
-        """The last line feed before which there is an even number of quotes.
-
-        A doubled quote inside quotes closes and opens again, so counting is enough.
-        """
+        """The last line feed that ends a record."""
         ends = self._ends(data)
         return int(ends[-1]) if len(ends) else -1
 
@@ -109,12 +117,10 @@ class CsvSource(LineSource):
 
         values = np.frombuffer(data, np.uint8)
         if self._escape is not None:
-            values = _unescaped(values, ord(self._escape))
+            values = unescaped(values, ord(self._escape))
         feeds = values == _LINE_FEED
         if self._quote is not None:
-            quotes = values == ord(self._quote)
-            if quotes.any():
-                feeds &= np.bitwise_xor.accumulate(quotes) == 0
+            feeds &= ~quoted(values, ord(self._quote), ord(self._sep))
         return np.flatnonzero(feeds)
 
     def _records(self, data: bytes) -> Iterator[bytes]:
@@ -130,6 +136,8 @@ class CsvSource(LineSource):
         import numpy as np
 
         data = block.data
+        if data.count(b"\r") != data.count(b"\r\n"):
+            return None  # carriage returns end lines too
         ends = self._ends(data)
         if not len(ends) or ends[-1] != len(data) - 1:
             ends = np.append(ends, len(data))
@@ -187,7 +195,7 @@ class CsvSource(LineSource):
         row = list(values[0].values()) if values else []
         if not self._header:
             return [str(number) for number in range(len(row))]
-        return _unique([name or f"Unnamed: {i}" for i, name in enumerate(row)])
+        return unique([name or f"Unnamed: {i}" for i, name in enumerate(row)])
 
     # ------------------------------------------------------------------ types
 
@@ -246,9 +254,9 @@ class CsvSource(LineSource):
             return pa.large_string()
         if not len(known):
             return pa.float64()
-        if pc.all(pc.is_in(known, pa.array([*_TRUE, *_FALSE]))).as_py():
+        if pc.all(pc.is_in(known, pa.array([*TRUE, *FALSE]))).as_py():
             return pa.bool_()
-        trimmed = _digits(known)
+        trimmed = digits(known)
         if pc.all(pc.match_substring_regex(trimmed, r"^-?[0-9]+$")).as_py():
             kinds = [
                 pa.int64(),
@@ -321,23 +329,23 @@ class CsvSource(LineSource):
             return column.cast(kind)
         if pa.types.is_boolean(kind):
             truth = pa.chunked_array(
-                [pc.is_in(chunk, pa.array(list(_TRUE))) for chunk in column.chunks]
+                [pc.is_in(chunk, pa.array(list(TRUE))) for chunk in column.chunks]
             )
-            known = pc.is_in(column, pa.array([*_TRUE, *_FALSE]))
+            known = pc.is_in(column, pa.array([*TRUE, *FALSE]))
             wrong = pc.invert(pc.or_kleene(known, pc.is_null(column)))
             if not pc.any(wrong).as_py():
                 return pc.if_else(pc.is_null(column), pa.scalar(None, pa.bool_()), truth)
         else:
             try:
-                return _digits(column).cast(kind)
+                return digits(column).cast(kind)
             except pa.ArrowInvalid:
                 wrong = None
         for number, value in enumerate(column.to_pylist()):
-            if value is not None and not _fits(value, kind):
+            if value is not None and not fits(value, kind):
                 raise FeatureTypeError(
                     f"Row {at + number:,} has {value!r} in the column {name!r}, "
                     f"which is {kind} by the first rows.",
-                    where=f"{part.file.name}, after byte {block.byte:,}",
+                    where=f"at or after {self.place(part, block.byte)}",
                     hint='Say what the columns are (features=...), or pass on_error="skip".',
                     facts={"file": part.file.name, "column": name, "row": at + number},
                 )
@@ -357,7 +365,7 @@ class CsvSource(LineSource):
         table = self._plain(part, block, names, types).select(list(types))
         for number, field in enumerate(table.schema):
             if "ClassLabel" in repr(self._given[field.name]):
-                table = table.set_column(number, field.name, _numbers_or_names(table[field.name]))
+                table = table.set_column(number, field.name, numbers_or_names(table[field.name]))
         return table
 
     def _plain(
@@ -373,7 +381,7 @@ class CsvSource(LineSource):
 
         data = block.data
         if self._errors != "strict":
-            data = utf8(part, block, self._errors).encode()
+            data = self.utf8(part, block).encode()
         if not data.strip(b"\r\n"):
             types = types or {}
             columns = {name: pa.array([], types.get(name, pa.string())) for name in names or ()}
@@ -383,8 +391,8 @@ class CsvSource(LineSource):
             null_values=self._missing,
             strings_can_be_null=names is not None,
             quoted_strings_can_be_null=True,
-            true_values=list(_TRUE),
-            false_values=list(_FALSE),
+            true_values=list(TRUE),
+            false_values=list(FALSE),
         )
         if names is None:
             convert.column_types = {
@@ -406,7 +414,7 @@ class CsvSource(LineSource):
         try:
             return pc.read_csv(pa.BufferReader(data), read, parse, convert)
         except pa.ArrowInvalid as error:
-            utf8(part, block, self._errors)
+            self.utf8(part, block)
             raise self._explained(part, block, error) from error
 
     def _explained(self, part: Part, block: Block, error: Exception) -> InputError:
@@ -419,74 +427,7 @@ class CsvSource(LineSource):
             hint = "Say what the columns are: features=Features({...})."
         return kind(
             f"The file cannot be read as CSV: {text}",
-            where=f"{part.file.name}, after byte {block.byte:,}",
+            where=f"at or after {self.place(part, block.byte)}",
             hint=hint + ' on_error="skip" passes the line over.',
             facts={"file": part.file.name, "byte": block.byte},
         )
-
-
-def _one_char(name: str, value: str) -> str:
-    if len(value) != 1 or not value.isascii():
-        raise InputError(
-            f"{name} must be one ASCII character, not {value!r}.",
-            where=name,
-            hint='For example ";".',
-        )
-    return value
-
-
-def _unescaped(values: Any, escape: int) -> Any:
-    """The bytes with every escaped one made harmless."""
-    import numpy as np
-
-    if not (values == escape).any():
-        return values
-    out = values.copy()
-    skip = -1
-    for at in np.flatnonzero(values == escape).tolist():
-        if at == skip:
-            continue
-        if at + 1 < len(out):
-            out[at + 1] = 0
-            skip = at + 1
-    return out
-
-
-def _digits(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Numbers as pyarrow wants them: without blanks around and without a plus sign."""
-    import pyarrow.compute as pc
-
-    trimmed = pc.utf8_trim_whitespace(column)
-    return pc.replace_substring_regex(trimmed, r"^\+", "")
-
-
-def _fits(value: str, kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    if pa.types.is_boolean(kind):
-        return value in (*_TRUE, *_FALSE)
-    try:
-        _digits(pa.chunked_array([[value]])).cast(kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _unique(names: list[str]) -> list[str]:
-    """Names made different as pandas does: ``a``, ``a.1``, ``a.2``."""
-    seen: dict[str, int] = {}
-    out = []
-    for name in names:
-        count = seen.get(name, 0)
-        seen[name] = count + 1
-        out.append(f"{name}.{count}" if count else name)
-    return out
-
-
-def _numbers_or_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    import pyarrow as pa
-
-    try:
-        return column.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return column

@@ -5,6 +5,8 @@ Format: see `provender.records.tfrecord`.
 
 from __future__ import annotations
 
+import functools
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,11 +29,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 MOST_RECORDS = 16_384
-_LONGEST_KNOWN = 1 << 16
 
 _crc32c = google_crc32c.value
-# Headers that proved right, and the length each of them tells: most lengths come again and again.
-_known: dict[bytes, int] = {}
+_length_at = struct.Struct("<Q").unpack_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,6 @@ def frames(
     Raises:
         DamageError: a header is wrong, or the file ends inside a record.
     """
-    import numpy as np
 
     stream = ByteStream(reader, byte, stop, ahead=ahead, block=block)
     held: list[bytes] = []
@@ -142,8 +141,8 @@ def frames(
             data = b"".join(held) if len(held) > 1 else part
             starts, lengths, at, wanted = _found(data, name, record, base)
             for low in range(0, len(starts), MOST_RECORDS):
-                these = np.array(starts[low : low + MOST_RECORDS], np.int64)
-                sizes = np.array(lengths[low : low + MOST_RECORDS], np.int64)
+                these = starts[low : low + MOST_RECORDS]
+                sizes = lengths[low : low + MOST_RECORDS]
                 first = base + int(these[0]) - HEADER_BYTES
                 yield Frames(data, these, sizes, record, first, base)
                 record += len(these)
@@ -158,34 +157,70 @@ def frames(
         stream.close()
 
 
-def _found(data: bytes, name: str, record: int, base: int) -> tuple[list[int], list[int], int, int]:
+def _found(
+    data: bytes, name: str, record: int, base: int
+) -> tuple[np.ndarray, np.ndarray, int, int]:
     """Payload starts and lengths of the whole records, where the rest begins, and how long it has
     to get before there is another whole one."""
-    starts: list[int] = []
-    lengths: list[int] = []
-    at, size, wanted = 0, len(data), 0
+    import numpy as np
+
+    begins: list[int] = []
+    found = begins.append
+    at, size, length = 0, len(data), 0
     while at + HEADER_BYTES <= size:
-        header = data[at : at + HEADER_BYTES]
-        length = _known.get(header)
-        if length is None:
-            try:
-                length = parse_header(
-                    header, name=name, record=record + len(starts), offset=base + at
-                )
-            except DamageError:
-                if starts:  # what came before is good; the error comes with the next block
-                    break
-                raise
-            if length < _LONGEST_KNOWN:
-                _known[header] = length
+        (length,) = _length_at(data, at)
         following = at + length + OVERHEAD
         if following > size:
-            wanted = following - at
             break
-        starts.append(at + HEADER_BYTES)
-        lengths.append(length)
+        found(at)
         at = following
-    return starts, lengths, at, wanted
+    places = np.array([*begins, at], np.int64)
+    lengths = np.diff(places) - OVERHEAD
+    wrong = _wrong_headers(data, places[:-1], lengths)
+    if len(wrong):
+        # What came before is good; the error comes with the next block.
+        good = int(wrong[0])
+        at = int(places[good])
+        places, lengths = places[: good + 1], lengths[:good]
+    wanted = 0
+    try:
+        wanted = _wanted(data, at, name, record + len(lengths), base)
+    except DamageError:
+        if not len(lengths):
+            raise
+    return places[:-1] + HEADER_BYTES, lengths, at, wanted
+
+
+def _wanted(data: bytes, at: int, name: str, record: int, base: int) -> int:
+    """How many bytes from `at` on there have to be for another whole record; 0 if that is not known.
+
+    Raises:
+        DamageError: the header there is wrong.
+    """
+    header = data[at : at + HEADER_BYTES]
+    if len(header) < HEADER_BYTES:
+        return 0
+    return parse_header(header, name=name, record=record, offset=base + at) + OVERHEAD
+
+
+def _wrong_headers(data: bytes, places: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Indices of the headers whose length does not have the checksum that they tell."""
+    import numpy as np
+
+    if not len(places):
+        return places
+    raw = np.frombuffer(data, np.uint8)
+    told = np.zeros(len(places), np.uint32)
+    for byte in range(4):
+        told |= raw[places + (8 + byte)].astype(np.uint32) << np.uint32(8 * byte)
+    unique, inverse = np.unique(lengths, return_inverse=True)
+    right = np.array([_length_crc(each) for each in unique.tolist()], np.uint32)
+    return np.flatnonzero(right[inverse] != told)
+
+
+@functools.lru_cache(1 << 16)
+def _length_crc(length: int) -> int:
+    return masked_crc(length.to_bytes(8, "little"))
 
 
 def next_record(reader: RangeReader, byte: int, window: int = 1 << 20) -> int | None:

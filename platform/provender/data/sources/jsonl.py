@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from provender.data.sources.base import Chunk, close
-from provender.data.sources.lines import Block, LineSource, Part, utf8
+from provender.data.sources.line_bytes import Block, Part
+from provender.data.sources.lines import LineSource
 from provender.errors import InputError
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class JsonLinesSource(LineSource):
 
         data = block.data
         if self._errors != "strict":
-            data = utf8(part, block, self._errors).encode()
+            data = self.utf8(part, block).encode()
         if not data.strip():
             return schema.empty_table() if schema is not None else pa.table({})
         wanted = None if schema is None else pa.schema([(f.name, f.type) for f in schema])
@@ -125,7 +126,7 @@ class JsonLinesSource(LineSource):
                 paj.ParseOptions(explicit_schema=wanted, newlines_in_values=False),
             )
             if not _is_utf8(table):
-                utf8(part, block)  # tells where
+                self.utf8(part, block)  # tells where
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise self._explained(part, block, error) from error
         return table
@@ -134,22 +135,21 @@ class JsonLinesSource(LineSource):
         """The error of one of the lines, found by reading them one by one."""
         from provender.data.errors import FeatureTypeError
 
-        utf8(part, block, self._errors)
+        self.utf8(part, block)
         byte = block.byte
-        for number, line in enumerate(block.data.splitlines(keepends=True)):
-            if line.strip():
-                why = _wrong(line)
-                if why:
-                    return InputError(
-                        f"A line is not a JSON object: {why}",
-                        where=f"{part.file.name}, byte {byte:,} (line {number + 1} of its block)",
-                        hint='Mend the line, or pass on_error="skip" to pass it over.',
-                        facts={"file": part.file.name, "byte": byte, "line_in_block": number + 1},
-                    )
+        for line in self._records(block.data):
+            why = _wrong(line) if line.strip() else None
+            if why:
+                return InputError(
+                    f"A line is not a JSON object: {why}",
+                    where=self.place(part, byte),
+                    hint='Mend the line, or pass on_error="skip" to pass it over.',
+                    facts={"file": part.file.name, "byte": byte},
+                )
             byte += len(line)
         return FeatureTypeError(
             f"The values do not fit the columns found in the first rows: {error}",
-            where=f"{part.file.name}, after byte {block.byte:,}",
+            where=f"at or after {self.place(part, block.byte)}",
             hint="Say what the columns are: features=Features({...}).",
             facts={"file": part.file.name, "byte": block.byte},
         )
@@ -159,7 +159,7 @@ class JsonLinesSource(LineSource):
         if extra:
             raise InputError(
                 f"There is a column {extra[0]!r} here that the first rows do not have.",
-                where=f"{part.file.name}, after byte {block.byte:,}",
+                where=f"at or after {self.place(part, block.byte)}",
                 hint="Say what the columns are: features=Features({...}).",
                 facts={"file": part.file.name, "byte": block.byte, "columns": extra},
             )
@@ -246,7 +246,7 @@ class JsonLinesSource(LineSource):
         from provender.data.features import table_from_rows
 
         data = b"".join(block.data for block in self.blocks(part))
-        text = utf8(part, Block(0, data), self._errors)
+        text = self.utf8(part, Block(0, data))
         try:
             value = json.loads(text)
         except ValueError as error:

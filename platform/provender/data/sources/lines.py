@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +23,17 @@ from provender.data.sources.base import (
 )
 from provender.data.sources.compression import check_compression, decompressed, recoded
 from provender.data.sources.identity import identity_of
+from provender.data.sources.line_bytes import (
+    Block,
+    Part,
+    after_line,
+    codec,
+    from_byte,
+    without_mark,
+)
 from provender.data.sources.options import ReadOptions
-from provender.errors import InputError
+from provender.errors import InputError, ProvenderError
+from provender.store.paths import split_scheme
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,37 +43,10 @@ if TYPE_CHECKING:
 SAMPLE_BYTES = 256 << 10
 """How much is read to find the columns and their types, where nobody says them."""
 
+_COUNTED = 256 << 20
 _PIECE = 16 << 20
 _LEAST_PIECE = 1 << 10
 _PIECES = 4
-_BOM = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A shard: the lines of a file that begin in ``[start, stop)``; `stop` None is its end."""
-
-    file: DataFile
-    start: int = 0
-    stop: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Whole lines.
-
-    Attributes:
-        byte: where the first begins.
-        data: the lines; every one but a file's last ends with a line feed.
-    """
-
-    byte: int
-    data: bytes
-
-    @property
-    def end(self) -> int:
-        """The byte after the last."""
-        return self.byte + len(self.data)
 
 
 class LineSource(DerivedSource):
@@ -103,7 +84,7 @@ class LineSource(DerivedSource):
         self._parts = [Part(file) for file in files]
         self._given = features
         self._found: Features | None = None
-        self._encoding = _codec(encoding)
+        self._encoding = codec(encoding)
         self._errors = encoding_errors or "strict"
         self._compression = compression
         self._block = block
@@ -327,7 +308,7 @@ class LineSource(DerivedSource):
             try:
                 source: Iterator[bytes] = chain(wanted, more)
                 if not aligned:
-                    source, start = _after_line(source, start)
+                    source, start = after_line(source, start)
                 for block in self.whole_lines(source, start):
                     if block.byte >= stop:
                         return
@@ -351,7 +332,7 @@ class LineSource(DerivedSource):
             if self._encoding != "utf-8":
                 blocks = recoded(blocks, self._encoding, self._errors, part.file.name)
             try:
-                yield from self.whole_lines(_from_byte(blocks, byte), byte)
+                yield from self.whole_lines(from_byte(blocks, byte), byte)
             finally:
                 close(blocks)
 
@@ -370,12 +351,12 @@ class LineSource(DerivedSource):
                 continue
             held.append(data[: cut + 1])
             whole = b"".join(held) if len(held) > 1 else held[0]
-            yield _without_mark(Block(byte, whole))
+            yield without_mark(Block(byte, whole))
             byte += len(whole)
             rest = data[cut + 1 :]
             held, length = ([rest], len(rest)) if rest else ([], 0)
         if length:
-            yield _without_mark(Block(byte, b"".join(held)))
+            yield without_mark(Block(byte, b"".join(held)))
 
     def _records(self, data: bytes) -> Iterator[bytes]:
         """The records of a block, each with its line end."""
@@ -392,6 +373,43 @@ class LineSource(DerivedSource):
     def _last_end(self, data: bytes) -> int:
         """Index of the last byte of the last whole record, or -1."""
         return data.rfind(b"\n")
+
+    # ------------------------------------------------------------------ what messages tell
+
+    def utf8(self, part: Part, block: Block) -> str:
+        """The text of a block.
+
+        Raises:
+            InputError: it is not UTF-8; names file, line and byte.
+        """
+        try:
+            return block.data.decode("utf-8", self._errors)
+        except UnicodeDecodeError as error:
+            at = block.byte + error.start
+            raise InputError(
+                f"Byte {at:,} is not UTF-8 ({error.reason}).",
+                where=self.place(part, at),
+                hint='Give its encoding="...", or encoding_errors="replace".',
+                facts={"file": part.file.name, "byte": at},
+            ) from error
+
+    def place(self, part: Part, byte: int) -> str:
+        """A file, and the line and byte in it; the line only where counting up to it is cheap."""
+        found = f"{part.file.name}, byte {byte:,}"
+        if byte > (_COUNTED if split_scheme(part.file.url)[0] == "file" else _COUNTED >> 4):
+            return found
+        line = 1
+        blocks = LineSource.blocks(self, Part(part.file), 0, True, 0)
+        try:
+            for block in blocks:
+                line += block.data.count(b"\n", 0, max(byte - block.byte, 0))
+                if block.end >= byte:
+                    break
+        except ProvenderError:
+            return found
+        finally:
+            close(blocks)
+        return f"{part.file.name}, line {line:,} (byte {byte:,})"
 
     # ------------------------------------------------------------------ what formats tell
 
@@ -418,71 +436,3 @@ class LineSource(DerivedSource):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.files)} files, num_shards={self.num_shards})"
-
-
-def _without_mark(block: Block) -> Block:
-    """The first block of a file without its byte order mark."""
-    if block.byte == 0 and block.data.startswith(_BOM):
-        return Block(len(_BOM), block.data[len(_BOM) :])
-    return block
-
-
-def utf8(part: Part, block: Block, errors: str = "strict") -> str:
-    """The text of a block.
-
-    Args:
-        part: the shard.
-        block: the lines.
-        errors: what to do with other bytes; Python's names for that.
-
-    Raises:
-        InputError: it is not UTF-8; names the file, the byte and the line's number in the block.
-    """
-    try:
-        return block.data.decode("utf-8", errors)
-    except UnicodeDecodeError as error:
-        at = block.byte + error.start
-        line = block.data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"Byte {at:,} is not UTF-8 ({error.reason}).",
-            where=f"{part.file.name}, line {line} after byte {block.byte:,}",
-            hint='Give its encoding="...", or encoding_errors="replace".',
-            facts={"file": part.file.name, "byte": at},
-        ) from error
-
-
-def _after_line(stream: Iterator[bytes], start: int) -> tuple[Iterator[bytes], int]:
-    """The blocks behind the first line feed, and the byte at which they begin."""
-    for data in stream:
-        cut = data.find(b"\n")
-        if cut >= 0:
-            return _behind(data[cut + 1 :], stream), start + cut + 1
-        start += len(data)
-    return iter(()), start
-
-
-def _behind(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-    yield from rest
-
-
-def _from_byte(blocks: Iterator[bytes], byte: int) -> Iterator[bytes]:
-    for data in blocks:
-        if byte >= len(data):
-            byte -= len(data)
-            continue
-        yield data[byte:]
-        byte = 0
-
-
-def _codec(encoding: str) -> str:
-    import codecs
-
-    try:
-        name = codecs.lookup(encoding).name
-    except LookupError as error:
-        raise InputError(
-            f"There is no encoding called {encoding!r}.", where="encoding", hint="Use e.g. latin-1."
-        ) from error
-    return "utf-8" if name in ("utf-8", "utf-8-sig", "ascii") else name

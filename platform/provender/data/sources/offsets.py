@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
@@ -100,6 +101,11 @@ class _Kept:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._values: OrderedDict[str, np.ndarray] = OrderedDict()
+        self._lock = threading.Lock()
+        os.register_at_fork(after_in_child=self._in_child)
+
+    def _in_child(self) -> None:
+        # A thread that does not exist in the child may have held the lock.
         self._lock = threading.Lock()
 
     def get(self, key: str) -> np.ndarray | None:

@@ -400,6 +400,11 @@ class _Kept:
         self._tables: OrderedDict[Any, pa.Table] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
+        os.register_at_fork(after_in_child=self._in_child)
+
+    def _in_child(self) -> None:
+        # A thread that does not exist in the child may have held the lock.
+        self._lock = threading.Lock()
 
     def get(self, key: Any) -> pa.Table | None:
         with self._lock:

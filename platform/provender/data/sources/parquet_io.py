@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -27,6 +28,15 @@ _REMEMBERED = 4096
 
 _footers: OrderedDict[tuple[str, str, int], pq.FileMetaData] = OrderedDict()
 _lock = threading.Lock()
+
+
+def _in_child() -> None:
+    # A thread that does not exist in the child may have held the lock.
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 def footer(file: DataFile, reader: RangeReader) -> pq.FileMetaData:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 KEY, URL = "__key__", "__url__"
 SAMPLE = 5
 _NAME = re.compile(r"((?:.*/|)[^./][^./]*)[.]([^/]*)")
-_BLOCK = tarfile.BLOCKSIZE
+_BUFFER = 256 * tarfile.BLOCKSIZE
 _IMAGES = frozenset(
     "bmp gif ico jpg jpeg jpe png ppm pgm pbm pnm tif tiff webp heic avif jp2 tga".split()
 )
@@ -267,7 +267,7 @@ def _read_tar(stream: _File, file: DataFile, from_byte: int) -> Iterator[tuple[i
     where: Any = file.name
     plain: Any = _Plain(stream)
     try:
-        with tarfile.open(fileobj=plain, mode="r|", bufsize=_BLOCK) as tar:
+        with tarfile.open(fileobj=plain, mode="r|", bufsize=_BUFFER) as tar:
             while (member := tar.next()) is not None:
                 tar.members = []  # type: ignore[attr-defined]
                 start = base + member.offset

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from provender.data.sources.lines import Block, LineSource, Part, utf8
+from provender.data.sources.line_bytes import Block, Part
+from provender.data.sources.lines import LineSource
 from provender.errors import InputError
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class TextSource(LineSource):
     def _parse(self, part: Part, block: Block, at: int, schema: Any) -> pa.Table:
         import pyarrow as pa
 
-        text = utf8(part, block, self._errors)
+        text = self.utf8(part, block)
         if "\r" in text:
             text = text.replace("\r\n", "\n").replace("\r", "\n")
         name = next(iter(self._given)) if self._given is not None else COLUMN

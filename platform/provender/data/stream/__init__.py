@@ -7,7 +7,7 @@ How it is built, from below: a `leaf` reads a source; each operator is a `node` 
 
 from __future__ import annotations
 
-from provender.data.stream.combining import concatenate, interleave
+from provender.data.stream.combining import concatenate_streams, interleave_streams
 from provender.data.stream.dataset import (
     IterableDataset,
     IterableDatasetDict,
@@ -17,7 +17,7 @@ from provender.data.stream.dataset import (
 __all__ = [
     "IterableDataset",
     "IterableDatasetDict",
-    "concatenate",
-    "interleave",
+    "concatenate_streams",
+    "interleave_streams",
     "split_dataset_by_node",
 ]

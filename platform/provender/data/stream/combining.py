@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from provender.data.stream.columns import Align
 from provender.data.stream.concat import Beside, Concat
@@ -13,12 +13,13 @@ from provender.data.stream.node import Node
 from provender.data.stream.seeds import seed_of
 from provender.errors import SettingsError
 
-if TYPE_CHECKING:
-    pass
 
-
-def concatenate(
-    datasets: Sequence[IterableDataset], *, info: Any = None, split: str | None = None, axis: int = 0
+def concatenate_streams(
+    datasets: Sequence[IterableDataset],
+    *,
+    info: Any = None,
+    split: str | None = None,
+    axis: int = 0,
 ) -> IterableDataset:
     """Streams one after another (axis 0), or their columns side by side (axis 1).
 
@@ -37,7 +38,9 @@ def concatenate(
     """
     streams = _checked(datasets, "concatenate_datasets")
     if axis not in (0, 1):
-        raise SettingsError(f"There is no axis {axis}.", where="concatenate_datasets", hint="0 or 1.")
+        raise SettingsError(
+            f"There is no axis {axis}.", where="concatenate_datasets", hint="0 or 1."
+        )
     if axis == 1:
         node: Node = Beside(tuple(each._node for each in streams))
         node.features()
@@ -46,7 +49,7 @@ def concatenate(
     return _combined(streams, node, info, split)
 
 
-def interleave(
+def interleave_streams(
     datasets: Sequence[IterableDataset],
     probabilities: Sequence[float] | None = None,
     seed: int | None = None,
@@ -81,7 +84,9 @@ def interleave(
 def _checked(datasets: Sequence[IterableDataset], where: str) -> list[IterableDataset]:
     streams = list(datasets)
     if not streams:
-        raise SettingsError("There are no datasets to combine.", where=where, hint="Give at least one.")
+        raise SettingsError(
+            "There are no datasets to combine.", where=where, hint="Give at least one."
+        )
     for each in streams:
         if not isinstance(each, IterableDataset):
             raise SettingsError(
@@ -97,7 +102,9 @@ def _combined(
 ) -> IterableDataset:
     first = streams[0]
     made = first._derived(node)
-    made._format = first._format if all(s._format == first._format for s in streams) else type(first._format)()
+    made._format = (
+        first._format if all(s._format == first._format for s in streams) else type(first._format)()
+    )
     made._info, made._split = info or first._info, split or first._split
     for each in streams[1:]:
         made._seeds = {**made._seeds, **each._seeds}

@@ -50,7 +50,9 @@ class Concat(Several):
         return sum(each.num_parts() for each in self.parts)
 
     def _places(self) -> list[tuple[int, int]]:
-        return [(at, part) for at, each in enumerate(self.parts) for part in range(each.num_parts())]
+        return [
+            (at, part) for at, each in enumerate(self.parts) for part in range(each.num_parts())
+        ]
 
     def pick(self, parts: Sequence[int]) -> Node:
         places = self._places()

@@ -36,7 +36,9 @@ class Core:
         info: what is known of the dataset, for people.
     """
 
-    def __init__(self, source: Source | Node, *, split: str | None = None, info: Any = None) -> None:
+    def __init__(
+        self, source: Source | Node, *, split: str | None = None, info: Any = None
+    ) -> None:
         self._node: Node = source if isinstance(source, Node) else Leaf.of(source)
         self._split = split
         self._info = info
@@ -182,7 +184,9 @@ class Core:
 
     def __repr__(self) -> str:
         rows = self._plan.rows()
-        names = self._plan.column_names() or (list(self._found[0]) if self._found and self._found[0] else None)
+        names = self._plan.column_names() or (
+            list(self._found[0]) if self._found and self._found[0] else None
+        )
         shown = "unknown until rows are read" if names is None else str(names)
         return (
             f"IterableDataset({{\n    features: {shown},\n    num_shards: {self.num_shards}"
@@ -243,7 +247,7 @@ class Core:
                 rows = shaper.rows(block)
                 pace.stop(block.count)
                 # The place is counted before a row is given: who has it goes on after it.
-                for running.given, row in enumerate(rows, 1):  # noqa: B020
+                for running.given, row in enumerate(rows, 1):
                     yield row
         finally:
             running.close()

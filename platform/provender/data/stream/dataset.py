@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from provender.data.stream.outputs import Outputs
+from provender.errors import SettingsError
 
 
 class IterableDataset(Outputs):
@@ -55,16 +56,17 @@ def _torch_class() -> Any:
 
 
 def split_dataset_by_node(
-    dataset: IterableDataset,
+    dataset: Any,
     rank: int,
     world_size: int,
     strategy: str = "auto",
     equal: str | None = None,
-) -> IterableDataset:
+) -> Any:
     """The rows of one node out of several.
 
     Args:
-        dataset: the stream, the same on every node.
+        dataset: the stream, the same on every node; or a `Dataset`, of which every node gets a
+            contiguous range of rows.
         rank: number of this node.
         world_size: how many there are.
         strategy: "shards" gives whole shards; "examples" every `world_size`-th row, in which
@@ -76,7 +78,15 @@ def split_dataset_by_node(
     Raises:
         SettingsError: arguments that make no sense.
     """
-    return dataset._split_by_node(rank, world_size, strategy, equal)
+    if isinstance(dataset, IterableDataset):
+        return dataset._split_by_node(rank, world_size, strategy, equal)
+    if strategy != "auto" or equal is not None:
+        raise SettingsError(
+            "strategy and equal are for streams; a Dataset is split into even ranges of rows.",
+            where="split_dataset_by_node",
+            hint="Leave them out, or use dataset.to_iterable_dataset().",
+        )
+    return dataset.shard(num_shards=world_size, index=rank, contiguous=True)
 
 
 class IterableDatasetDict(dict[str, IterableDataset]):
@@ -113,7 +123,11 @@ class IterableDatasetDict(dict[str, IterableDataset]):
 
     def __repr__(self) -> str:
         lines = "\n".join(f"{split}: {stream!r}" for split, stream in self.items())
-        return "IterableDatasetDict({\n" + "\n".join(f"    {line}" for line in lines.split("\n")) + "\n})"
+        return (
+            "IterableDatasetDict({\n"
+            + "\n".join(f"    {line}" for line in lines.split("\n"))
+            + "\n})"
+        )
 
 
 def _forwarding(name: str) -> Any:

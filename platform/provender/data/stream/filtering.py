@@ -120,7 +120,9 @@ class FilterFlow(Flow):
         numbers: Any = None
         if node.call.with_indices:
             numbers = (
-                np.arange(at, at + block.count) if block.numbers is None or self._counts else block.numbers
+                np.arange(at, at + block.count)
+                if block.numbers is None or self._counts
+                else block.numbers
             ).tolist()
         if self._reader is not None:
             return np.flatnonzero(self._mask(block, numbers)), block.count
@@ -134,8 +136,10 @@ class FilterFlow(Flow):
             else:
                 for place, row in enumerate(rows):
                     answers.append(node.call(row, numbers[place] if numbers else None))
-        except Exception as error:
-            self._fail(noted(error, "filter", node.call.title, at + len(answers)), before, len(answers))
+        except Exception as error:  # noqa: BLE001 - the user's, raised after the rows before it
+            self._fail(
+                noted(error, "filter", node.call.title, at + len(answers)), before, len(answers)
+            )
         try:
             mask = np.fromiter(map(bool, answers), bool, len(answers))
         except (TypeError, ValueError) as error:
@@ -160,7 +164,8 @@ class FilterFlow(Flow):
         try:
             answer = node.call(given, numbers)
         except Exception as error:
-            raise noted(error, "filter", node.call.title, self._at, block.count)
+            noted(error, "filter", node.call.title, self._at, block.count)
+            raise
         try:
             mask = np.asarray(answer, bool)
         except (TypeError, ValueError):

@@ -23,7 +23,7 @@ from provender.errors import SettingsError
 if TYPE_CHECKING:
     import numpy as np
 
-_FIRST, _MOST = 64, 16384
+_FIRST, _MOST = 64, 2048
 
 
 @dataclass(frozen=True, eq=False)

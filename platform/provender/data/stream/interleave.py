@@ -87,10 +87,8 @@ class Interleave(Several):
         return replace(self, parts=tuple(each.mixed(parts, run) for each in self.parts))
 
     def refined(self, count: int) -> Node | None:
-        finer = [each.refined(count) for each in self.parts]
-        if any(each is None for each in finer):
-            return None
-        return replace(self, parts=tuple(finer))
+        finer = [made for each in self.parts if (made := each.refined(count)) is not None]
+        return replace(self, parts=tuple(finer)) if len(finer) == len(self.parts) else None
 
     def resolved(self, run: Run) -> Node:
         made = super().resolved(run)
@@ -150,12 +148,12 @@ class InterleaveFlow(Flow):
             places = np.arange(len(choices))
             if not self._first and not self._replaces and self._exhausted.any():
                 places = np.flatnonzero(~self._exhausted[choices])
-            block = self._given(choices, places)
+            block = self._drawn(choices, places)
             if block is not None:
                 return block
         return None
 
-    def _given(self, choices: np.ndarray, places: np.ndarray) -> Block | None:
+    def _drawn(self, choices: np.ndarray, places: np.ndarray) -> Block | None:
         """The rows for some draws, up to the first that exhausts a stream."""
         import numpy as np
 

@@ -83,9 +83,11 @@ class Leaf(Node):
         return None if self.lengths is None else sum(self.lengths)
 
     def num_parts(self) -> int:
-        return len(self.pieces)
+        return max(len(self.pieces), 1)
 
     def pick(self, parts: Sequence[int]) -> Leaf:
+        if not self.pieces:
+            return self
         return replace(self, pieces=tuple(self.pieces[part] for part in parts))
 
     def permuted(self, key: int) -> Node:
@@ -143,7 +145,9 @@ class Leaf(Node):
             return self
         if self.lengths is not None:
             total = sum(self.lengths)
-            shares = [self.sliced(total * i // count, total * (i + 1) // count) for i in range(count)]
+            shares = [
+                self.sliced(total * i // count, total * (i + 1) // count) for i in range(count)
+            ]
             pieces = tuple(piece for share in shares if share for piece in share.pieces)
             return replace(self, pieces=pieces) if len(pieces) >= count else None
         finer = self.resharded(count)
@@ -190,6 +194,7 @@ class PieceReader:
     def __init__(self, leaf: Leaf, piece: Piece, place: Sequence[Any] | None) -> None:
         self._source = leaf.source
         self._piece = piece
+        self._stop = piece.stop
         self._tells = leaf.tells
         self.row = piece.start if place is None else int(place[0])
         self._anchor: tuple[int, Any] | None = None
@@ -206,10 +211,11 @@ class PieceReader:
     def _read(self) -> Chunk | None:
         """The chunk that holds the current row, cut to begin with it."""
         if self._chunk is None:
-            if self._piece.stop is not None and self.row >= self._piece.stop:
+            if self._stop is not None and self.row >= self._stop:
                 return None
             if self._chunks is None:
-                if self._anchor is not None and self._anchor[0] <= self.row:
+                behind = self.row - self._anchor[0] if self._anchor is not None else -1
+                if self._anchor is not None and (self._stop is None or 0 <= behind <= _FAR):
                     position = self._anchor[1]
                     self._chunks = self._source.read(self._piece.shard, position)
                 else:
@@ -233,8 +239,8 @@ class PieceReader:
         if chunk is None:
             return None
         count = chunk.count if limit is None else min(limit, chunk.count)
-        if self._piece.stop is not None:
-            count = min(count, self._piece.stop - self.row)
+        if self._stop is not None:
+            count = min(count, self._stop - self.row)
             if count <= 0:
                 return None
         block = Block(
@@ -261,12 +267,12 @@ class PieceReader:
 
     def advance(self, rows: int) -> int:
         """Goes on by `rows` rows, or to the end; returns how many there were."""
-        stop = self._piece.stop
+        if rows > _FAR:
+            self.count()
+        stop = self._stop
         if stop is not None and self._chunk is None:
             step = min(rows, max(stop - self.row, 0))
             self.row += step
-            if step > _FAR:
-                self._anchor = None
             self.close()
             return step
         done = 0
@@ -284,6 +290,11 @@ class PieceReader:
             if stop is not None and self._chunk is None and done < rows:
                 return done + self.advance(rows - done)
         return done
+
+    def count(self) -> None:
+        """Finds out where the piece ends, if the source has a quicker way than to read it."""
+        if self._stop is None and type(self._source).count_rows is not Source.count_rows:
+            self._stop = self._source.count_rows(self._piece.shard)
 
     def close(self) -> None:
         if self._chunks is not None:
@@ -363,7 +374,9 @@ class TurnsFlow(Flow):
             self._open = [(index, self._reader(index, None)) for index in range(first)]
             self._following, self._turn, self._left = first, 0, self._run
         else:
-            self._open = [(int(index), self._reader(int(index), place)) for index, *place in state["o"]]
+            self._open = [
+                (int(index), self._reader(int(index), place)) for index, *place in state["o"]
+            ]
             self._following, self._turn, self._left = (int(each) for each in state["t"])
 
     def _reader(self, index: int, place: Sequence[Any] | None) -> PieceReader:
@@ -382,6 +395,22 @@ class TurnsFlow(Flow):
                 self._left = self._run
             return block
         return None
+
+    def _advance(self, rows: int) -> int:
+        done = 0
+        while self._open and done < rows:
+            if rows > _FAR:
+                self._open[self._turn][1].count()
+            step = min(self._left, rows - done)
+            moved = self._open[self._turn][1].advance(step)
+            done += moved
+            self._left -= moved
+            if moved < step:
+                self._replace_ended()
+            elif self._left == 0:
+                self._turn = (self._turn + 1) % len(self._open)
+                self._left = self._run
+        return done
 
     def _replace_ended(self) -> None:
         self._open[self._turn][1].close()

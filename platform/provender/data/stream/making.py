@@ -16,7 +16,9 @@ class Making(Operators):
     """The constructors of `IterableDataset`."""
 
     @classmethod
-    def from_source(cls, source: Source, split: str | None = None, info: Any = None) -> IterableDataset:
+    def from_source(
+        cls, source: Source, split: str | None = None, info: Any = None
+    ) -> IterableDataset:
         """A stream of a source: see `provender.data.sources`."""
         return cls(source, split=split, info=info)  # type: ignore[return-value]
 

@@ -69,10 +69,12 @@ class MapRows(RowWise):
             else:
                 for row, number in zip(rows, _numbers_of(numbers, rows), strict=True):
                     outputs.append(self.call(row, number))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the user's, raised after the rows before it
             broken: BaseException = noted(error, "map", self.call.title, seen + len(outputs))
             rows = rows[: len(outputs)]
-            raise Broken(broken, self._finished(self._laid_over(rows, outputs, seen), seen), len(outputs)) from None
+            raise Broken(
+                broken, self._finished(self._laid_over(rows, outputs, seen), seen), len(outputs)
+            ) from None
         return self._finished(self._laid_over(rows, outputs, seen), seen)
 
     def _inputs(self, block: Block) -> list[Any]:
@@ -98,16 +100,18 @@ class MapRows(RowWise):
             kept = [name for name in rows[0] if name not in gone] if rows else []
             if not kept:
                 return [
-                    {k: v for k, v in output.items() if k not in gone} if output is row else {**output}
+                    {k: v for k, v in output.items() if k not in gone}
+                    if output is row
+                    else {**output}
                     for row, output in zip(rows, outputs, strict=True)
                 ]
-            return [_without(row, output, kept, gone) for row, output in zip(rows, outputs, strict=True)]
+            return [
+                _without(row, output, kept, gone) for row, output in zip(rows, outputs, strict=True)
+            ]
         except (TypeError, AttributeError):
             for at, output in enumerate(outputs):
                 if not isinstance(output, Mapping):
-                    raise wrong_return(
-                        "map", self.call.title, seen + at, output, _RETURN
-                    ) from None
+                    raise wrong_return("map", self.call.title, seen + at, output, _RETURN) from None
             raise
 
     def _finished(self, rows: list[Any], seen: int) -> Block:
@@ -184,7 +188,9 @@ class MapBatches(Unary):
 
     def open(self, run: Run, state: State) -> Flow:
         at = 0 if state is None else int(state["i"])
-        return MapBatchesFlow(self, start(self.child, run, None if state is None else state["up"]), at)
+        return MapBatchesFlow(
+            self, start(self.child, run, None if state is None else state["up"]), at
+        )
 
 
 class MapBatchesFlow(Flow):
@@ -228,7 +234,8 @@ class MapBatchesFlow(Flow):
             if inspect.isawaitable(output):
                 output = asyncio.run(_awaited(output))
         except Exception as error:
-            raise noted(error, "map", node.call.title, first, block.count)
+            noted(error, "map", node.call.title, first, block.count)
+            raise
         return _batch_result(node, given, output, block, first)
 
     def _state(self) -> State:
@@ -311,4 +318,3 @@ def _targeted(node: MapBatches, block: Block, first: int) -> Block:
     given = block.table if block.table is not None else block.columns
     assert given is not None
     return Block(table=table_from_batch(given, node.target, first_row=first, coerce=True))
-

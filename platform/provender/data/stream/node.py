@@ -15,7 +15,7 @@ from provender.data.stream.flow import Flow, State, parted
 if TYPE_CHECKING:
     from provender.data.features import Features
 
-N = TypeVar("N", bound="Node")
+U = TypeVar("U", bound="Unary")
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,13 +159,13 @@ class Unary(Node):
     def children(self) -> tuple[Node, ...]:
         return (self.child,)
 
-    def with_children(self: N, children: Sequence[Node]) -> N:
+    def with_children(self: U, children: Sequence[Node]) -> U:
         (child,) = children
-        return self if child is self.child else replace(self, child=child)  # type: ignore[call-arg]
+        return self if child is self.child else replace(self, child=child)
 
-    def over(self: N, child: Node) -> N:
+    def over(self: U, child: Node) -> U:
         """The same operator over another child."""
-        return replace(self, child=child)  # type: ignore[call-arg]
+        return replace(self, child=child)
 
     def features(self) -> Features | None:
         return self.child.features()

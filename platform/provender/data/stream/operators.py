@@ -183,7 +183,9 @@ class Operators(Core):
             ValueError: there is no such share.
         """
         if not 0 <= index < num_shards:
-            raise ValueError(f"index must be from 0 to num_shards - 1, not {index} of {num_shards}.")
+            raise ValueError(
+                f"index must be from 0 to num_shards - 1, not {index} of {num_shards}."
+            )
         return self._derived(Shard(self._node, num_shards, index, contiguous))
 
     def reshard(self: O, num_shards: int | None = None) -> O:
@@ -258,7 +260,9 @@ class Operators(Core):
             ColumnError: there is such a column already.
         """
         if name in (self._known_names() or ()):
-            raise ColumnError(f"There is already a column {name!r}.", hint="Remove or rename it first.")
+            raise ColumnError(
+                f"There is already a column {name!r}.", hint="Remove or rename it first."
+            )
         return self._derived(AddColumn(self._node, column=name, values=column, feature=feature))
 
     def cast_column(self: O, column: str, feature: Any) -> O:

@@ -164,6 +164,4 @@ class Outputs(Making):
         """
         from provender.data.stream.tensorflow_bridge import tf_dataset
 
-        return tf_dataset(
-            self, batch_size, columns, label_cols, drop_remainder, prefetch, position
-        )
+        return tf_dataset(self, batch_size, columns, label_cols, drop_remainder, prefetch, position)

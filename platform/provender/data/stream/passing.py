@@ -72,7 +72,9 @@ def compiled(root: Node, epoch: int, seeds: Mapping[Seed, int]) -> Compiled:
     shared = key_of("shared", *(node.name for node in nodes_of(root))) >> 80 if split else None
     run = Run(epoch, shared, seeds)
     index, workers = worker()
-    inner_splits = [node for node in nodes_of(root) if isinstance(node, NodeSplit) and node is not root]
+    inner_splits = [
+        node for node in nodes_of(root) if isinstance(node, NodeSplit) and node is not root
+    ]
     shares = [f"node {node.rank} of {node.world}" for node in inner_splits if node.world > 1]
     if workers > 1:
         shares.append(f"worker {index} of {workers}")

@@ -47,7 +47,9 @@ def _limited(node: Skip | Take) -> Node:
         return child.over(below)
     if isinstance(child, Leaf):
         cut = (
-            child.limited(node.count, None) if isinstance(node, Skip) else child.limited(0, node.count)
+            child.limited(node.count, None)
+            if isinstance(node, Skip)
+            else child.limited(0, node.count)
         )
         if cut is not None:
             return cut

@@ -36,7 +36,9 @@ class Pool:
         if block.table is None and self._rows is None:
             self._to_rows()
         if self._rows is not None:
-            self._rows.update(zip(range(number, number + block.count), block.as_rows(), strict=True))
+            self._rows.update(
+                zip(range(number, number + block.count), block.as_rows(), strict=True)
+            )
             return
         if self.held == len(self._old):
             self._fresh = number

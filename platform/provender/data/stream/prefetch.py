@@ -97,7 +97,9 @@ class PrefetchFlow(Flow):
         if self._thread is None:
             if self._stopped:
                 return None
-            self._thread = threading.Thread(target=self._work, name="provender-prefetch", daemon=True)
+            self._thread = threading.Thread(
+                target=self._work, name="provender-prefetch", daemon=True
+            )
             self._thread.start()
         with self._changed:
             while not self._ready and not self._stopped:

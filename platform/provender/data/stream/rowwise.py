@@ -141,7 +141,9 @@ class RowWiseFlow(Flow):
             self._error = broken.error
             made = broken.made
             after = plus(before, broken.rows)
-            self._place = {"i": at + broken.rows * node.step, "up": after} if self._counts else after
+            self._place = (
+                {"i": at + broken.rows * node.step, "up": after} if self._counts else after
+            )
             self._at = at + broken.rows * node.step
             return made
         self._at = at + block.count * node.step

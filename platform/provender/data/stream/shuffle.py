@@ -60,7 +60,9 @@ class BufferShuffle(Unary):
 
     def balanced(self, count: int, index: int, pad: bool = False) -> Node | None:
         share = self.child.balanced(count, index, pad)
-        return None if share is None else replace(self, child=share, salt=(*self.salt, count, index))
+        return (
+            None if share is None else replace(self, child=share, salt=(*self.salt, count, index))
+        )
 
     def resolved(self, run: Run) -> Node:
         key = key_of("shuffle", self.seed.used(run), run.epoch)
@@ -166,7 +168,9 @@ class BufferShuffleFlow(Flow):
         return made
 
     def _compact(self) -> None:
-        self._pool.keep(np.concatenate([np.sort(self._slots), np.arange(self._size + self._k, self._read)]))
+        self._pool.keep(
+            np.concatenate([np.sort(self._slots), np.arange(self._size + self._k, self._read)])
+        )
 
     def _remaining(self) -> np.ndarray:
         """Numbers of the rows still to be given once all are read, in their order."""
@@ -199,26 +203,31 @@ class BufferShuffleFlow(Flow):
         oldest = int(slots.min())
         if oldest <= self._read:
             return self.advance(SWEEP * self._size) + self.advance(rows - SWEEP * self._size)
-        place, read = self._child.state(), self._read
+        read = self._read
+        first = self._child.state()
         moved = self._child.advance(oldest - read)
+        place, beyond = self._child.state(), self._size + upto - oldest
         if moved == oldest - read:
-            self._restart(upto, slots, oldest)
+            moved += self._child.advance(beyond)
+        self._child.close()
+        if moved == oldest - read + beyond:
+            self._restart(upto, slots, oldest, place)
             return rows
         # The end came before: what is left in the buffer there is what the last draws leave.
         self._total = read + moved
-        steady = max(self._total - self._size, 0)
-        self._restart(min(upto, self._total), self._contents(steady), self._total)
+        self._slots, self._k = (
+            self._contents(max(self._total - self._size, 0)),
+            min(upto, self._total),
+        )
         remaining = self._remaining()
         oldest = int(remaining.min()) if len(remaining) else self._total
-        self._child.close()
-        if oldest < read:
-            raise AssertionError("a jump reaches beyond all rows that were held")
-        self._child = start(self._node.child, self._run, plus(place, oldest - read))
-        self._read = oldest
+        number, before = [mark for mark in [*self._marks, (read, first)] if mark[0] <= oldest][-1]
+        self._restart(self._k, self._slots, oldest, plus(before, oldest - number))
         return self._k - begin
 
-    def _restart(self, k: int, slots: np.ndarray, read: int) -> None:
+    def _restart(self, k: int, slots: np.ndarray, read: int, place: State) -> None:
         self._k, self._slots, self._read = k, slots, read
+        self._child = start(self._node.child, self._run, place)
         self._pool = Pool()
         self._marks.clear()
 

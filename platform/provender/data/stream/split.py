@@ -152,7 +152,10 @@ def sunk(stride: Stride) -> Node:
         below = sunk(stride.over(child.child))
         if child.numbers_rows and not child.from_blocks:
             return replace(
-                child, child=below, offset=child.offset + stride.offset * child.step, step=child.step * stride.step
+                child,
+                child=below,
+                offset=child.offset + stride.offset * child.step,
+                step=child.step * stride.step,
             )
         return child.over(below)
     if isinstance(child, RowWise) and not child.numbers_rows:

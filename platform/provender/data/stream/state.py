@@ -93,7 +93,9 @@ def _outline(value: Any) -> Any:
         return [_outline(each) for each in value]
     if isinstance(value, Mapping):
         return {str(key): _outline(each) for key, each in value.items()}
-    return value if isinstance(value, str | int | float | bool | type(None)) else type(value).__name__
+    return (
+        value if isinstance(value, str | int | float | bool | type(None)) else type(value).__name__
+    )
 
 
 def seeds_of(root: Node) -> list[Seed]:
@@ -151,7 +153,11 @@ def _difference(state: Mapping[str, Any], chain: Chain) -> str:
     for their, our in zip(theirs, ours, strict=False):
         if their != our:
             name = our.rsplit(" ", 1)[0]
-            what = "reads other data" if name == "source" else "is another function or has other arguments"
+            what = (
+                "reads other data"
+                if name == "source"
+                else "is another function or has other arguments"
+            )
             return f"its {name} {what}"
     return "they differ further down"
 

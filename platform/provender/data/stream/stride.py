@@ -128,7 +128,6 @@ class StrideFlow(Flow):
         self._reader.close()
 
 
-
 def undealt(node: Node, state: State, deals: int) -> State:
     """A place of a chain that is dealt out, as one of the undivided chain.
 

@@ -41,11 +41,15 @@ def tf_dataset(
             raise unknown_column(name, features, "to_tf_dataset")
     if position is not None and position in features:
         raise SettingsError(
-            f"position={position!r} is the name of a column.", where="to_tf_dataset", hint="Take another."
+            f"position={position!r} is the name of a column.",
+            where="to_tf_dataset",
+            hint="Take another.",
         )
     wanted = list(dict.fromkeys([*names, *labels]))
     signature = {
-        name: _spec(tf, name, features, batch_size is not None, batch_size if drop_remainder else None)
+        name: _spec(
+            tf, name, features, batch_size is not None, batch_size if drop_remainder else None
+        )
         for name in wanted
     }
     if position is not None:
@@ -53,7 +57,9 @@ def tf_dataset(
     numpy = stream.with_format("numpy")
 
     def rows() -> Iterator[Mapping[str, Any]]:
-        source = numpy if batch_size is None else numpy.iter(batch_size, drop_last_batch=drop_remainder)
+        source = (
+            numpy if batch_size is None else numpy.iter(batch_size, drop_last_batch=drop_remainder)
+        )
         for row in source:
             made = {name: _value(signature[name], row[name]) for name in wanted}
             if position is not None:
@@ -64,7 +70,9 @@ def tf_dataset(
     made = tf.data.Dataset.from_generator(rows, output_signature=signature)
     rows_known = numpy._plan.rows()
     if rows_known is not None and numpy._pending is None:
-        made = made.apply(tf.data.experimental.assert_cardinality(_count(rows_known, batch_size, drop_remainder)))
+        made = made.apply(
+            tf.data.experimental.assert_cardinality(_count(rows_known, batch_size, drop_remainder))
+        )
     if labels:
         made = made.map(lambda row: _pair(row, names, labels, position))
     return made.prefetch(tf.data.AUTOTUNE) if prefetch else made
@@ -92,7 +100,11 @@ def _spec(tf: Any, name: str, features: Features, batched: bool, size: int | Non
 
     kind = features.arrow_schema.field(name).type
     inner, depth = kind, 0
-    while pa.types.is_list(inner) or pa.types.is_large_list(inner) or pa.types.is_fixed_size_list(inner):
+    while (
+        pa.types.is_list(inner)
+        or pa.types.is_large_list(inner)
+        or pa.types.is_fixed_size_list(inner)
+    ):
         inner, depth = inner.value_type, depth + 1
     if pa.types.is_struct(inner) or isinstance(inner, pa.BaseExtensionType):
         raise SettingsError(

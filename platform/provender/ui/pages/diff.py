@@ -78,7 +78,7 @@ def _form(at: View, a: str, b: str, error: UnknownReference | None = None) -> Re
         a=_typed(at, a),
         b=_typed(at, b),
         offered=[each for each in offered if len(each) <= 200],
-        error=error,
+        error=None if error is None else at.discreet(error),
     )
 
 

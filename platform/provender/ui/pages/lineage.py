@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from provender.catalog import LineageNode
-from provender.ui.grouping import Box, Picture, picture
+from provender.catalog import LineageEdge, LineageNode
+from provender.ui.grouping import Box, Picture, picture, versions_only
 from provender.ui.layout import Layout, layout
 from provender.ui.parameters import Viewing
 from provender.ui.reading import Direction
@@ -18,9 +19,9 @@ from provender.ui.text import plain
 from provender.ui.view import View
 
 router = APIRouter(include_in_schema=False)
-DEPTHS = (1, 2, 3, 5, 8, 12)
-_WIDE = 26
-_WIDE_SMALL = 32
+DEPTHS = (1, 2, 3, 5, 8, 12, 20, 50)
+_WIDE = 25
+_WIDE_SMALL = 30
 
 Depth = Annotated[int, Query(ge=1, le=50)]
 Apart = Annotated[list[str], Query(max_length=20)]
@@ -62,13 +63,20 @@ def lineage(
     id: str,
     direction: Direction = "up",
     depth: Depth = 3,
+    boxes: Literal["all", "versions"] = "all",
+    size: Literal["full", "whole"] = "full",
     apart: Apart = [],  # noqa: B006 - fastapi copies it
 ) -> Response:
     """The lineage around a version, a stage execution or an artifact."""
     graph = at.library.lineage(id, direction, depth)
     at.check(*dataset_of(graph.start))
     nodes = [each for each in graph.nodes if all(map(at.sees, dataset_of(each)))]
-    seen = picture(graph.start.id, nodes, graph.edges, apart)
+    edges: Sequence[LineageEdge] = graph.edges
+    if boxes == "versions":
+        nodes, edges = versions_only(graph.start.id, nodes, edges)
+    seen = picture(graph.start.id, nodes, edges, apart)
+    asked = {"direction": direction, "depth": depth, "boxes": boxes, "size": size}
+    asked = {name: value for name, value in asked.items() if value not in ("all", "full")}
     places = layout(list(seen.boxes), seen.arrows)
     return at.page(
         "lineage.html",
@@ -80,15 +88,21 @@ def lineage(
         apart=apart,
         drawing=places,
         lines=list(places.lines.values()),
-        boxes=_drawn(at, seen, places, {"direction": direction, "depth": depth}, apart),
+        boxes=_drawn(at, seen, places, asked, apart),
+        asked=asked,
+        detail=boxes,
+        size=size,
         left_out=seen.left_out,
         cut=graph.cut,
     )
 
 
 def dataset_of(node: LineageNode) -> tuple[str, ...]:
-    """The dataset that a node belongs to; an artifact from outside belongs to none."""
-    if node.kind == "artifact":
+    """The dataset that a node belongs to.
+
+    None for an artifact from outside, and for a node that the catalog knows nothing else about.
+    """
+    if node.kind not in ("version", "stage"):
         return ()
     return (node.name.partition(":")[0].partition("/")[0],)
 

@@ -34,5 +34,7 @@ def search(at: Viewing, q: Text = "") -> Response:
         words=words,
         hits=[each for each in hits.items if at.sees(each.dataset)],
         more=hits.more,
-        near=[] if hits.items or not words else at.library.near_datasets(words),
+        near=[]
+        if hits.items or not words
+        else [each for each in at.library.near_datasets(words) if at.sees(each)],
     )

@@ -62,6 +62,7 @@ def version(at: Viewing, id: str) -> Response:
         licence=text.shown(said.licence, 200) if said.licence else "",
         homepage=_address(said.homepage, said.homepage_text),
         checks=at.library.checks(found),
+        leases=at.library.leases(found.id),
         inputs=inputs,
         upstream=[each for each in upstream if all(map(at.sees, dataset_of(each)))],
         readers=at.library.readings(1, version_id=found.id, rows=_READERS),

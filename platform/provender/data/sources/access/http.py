@@ -39,7 +39,7 @@ class Http:
         if "*" in pattern.split("?", 1)[0]:
             raise StoreError(
                 "Files on web servers cannot be found by a pattern: there is no listing.",
-                where=pattern,
+                where=DataFile(pattern, 0).name,
                 hint="Name each file, or use braces: part-{000..063}.jsonl.",
             )
         file = self.stat(pattern)

@@ -27,6 +27,15 @@ _places: dict[tuple[Any, ...], FilePlace] = {}
 _lock = threading.Lock()
 
 
+def _in_child() -> None:
+    # A thread that does not exist in the child may have held the lock.
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
 def place_of(url: str, options: Mapping[str, Any] | None = None) -> FilePlace:
     """The file system that an address is on.
 
