@@ -50,7 +50,9 @@ def upgrade() -> None:
         sa.Column("version_id", TEXT, nullable=True),
         sa.Column("noted_at", TIME, nullable=False),
         sa.PrimaryKeyConstraint("seq", name="pk_search_part"),
-        sa.UniqueConstraint("dataset_id", "field", "digest", name="uq_search_part_dataset_id_field_digest"),
+        sa.UniqueConstraint(
+            "dataset_id", "field", "digest", name="uq_search_part_dataset_id_field_digest"
+        ),
     )
     op.create_index("ix_version_dataset_id_status", "version", ["dataset_id", "status"])
     op.create_index("ix_version_run_id", "version", ["run_id"])

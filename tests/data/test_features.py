@@ -265,6 +265,16 @@ def test_class_labels() -> None:
         label.int2str(2)
 
 
+def test_kinds_of_others_in_a_file_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    schema = Features(a=Value("string"), b=ClassLabel(names=["x"])).arrow_schema
+    doc = schema.metadata[b"huggingface"].replace(
+        b'"string", "_type": "Value"', b'"x", "_type": "Pdf"'
+    )
+    read = Features.from_arrow_schema(schema.with_metadata({b"huggingface": doc}))
+    assert read == Features(a=Value("string"), b=ClassLabel(names=["x"]))
+    assert "'a' is read by its Arrow type alone" in caplog.text
+
+
 def test_names_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text("a\n\n b \n")
     assert ClassLabel(names_file=str(tmp_path / "names.txt")).names == ["a", "b"]

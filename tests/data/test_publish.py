@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -34,6 +36,7 @@ from provender.engine.operations import operation
 from provender.errors import (
     BuilderError,
     ConflictError,
+    DiskFull,
     ProvenderError,
     SettingsError,
     SplitError,
@@ -416,3 +419,47 @@ def test_to_and_from_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert read["n"][:] == list(range(200)) and read["t"][5] == "row 5"
         report = pull(Store.open(load_settings().store), made.version, str(tmp_path / "here"))
     assert [row["n"] for row in tfds_rows(report.dest)] == list(range(200))
+
+
+TWICE = """
+from provender.data import Dataset
+
+if __name__ == "__main__":
+    ds = Dataset.from_dict({"n": list(range(50)), "t": [f"row {i}" for i in range(50)]})
+    print(ds.publish("twice", version="1.0.0", num_shards=3, workers=1, tell=lambda _: None).outcome)
+"""
+
+
+def test_two_processes_that_publish_the_same_make_one_version(tmp_path: Path) -> None:
+    script = tmp_path / "twice.py"
+    script.write_text(TWICE)
+    running = [
+        subprocess.Popen(
+            [sys.executable, str(script)], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    outcomes = sorted(each.communicate(timeout=120)[0].strip() for each in running)
+    assert outcomes in (["reused", "succeeded"], ["cached", "succeeded"])
+    assert len(catalog().versions("twice")) == 1
+    assert len(tfds_rows(catalog().versions("twice")[0].uri)) == 50
+
+
+@pytest.mark.usefixtures("here")
+def test_a_full_disk_is_named_and_the_next_try_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+
+    real = pa.ipc.new_stream
+
+    def full(sink: Any, schema: Any) -> Any:
+        if "train-00001" in str(Path(f"/proc/self/fd/{sink.fileno()}").readlink()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(sink, schema)
+
+    with monkeypatch.context() as patch, pytest.raises(DiskFull, match="space"):
+        patch.setattr(pa.ipc, "new_stream", full)
+        publish(numbers(), "full", version="1.0.0", num_shards=3)
+    folder = next((Path.cwd() / "scratch" / "publishing").iterdir())
+    assert [each.name for each in folder.iterdir()] == ["train-00000.arrow"]
+    assert publish(numbers(), "full", version="1.0.0", num_shards=3).outcome == "succeeded"
+    assert not folder.exists()

@@ -159,3 +159,9 @@ def gcs_bucket(gcs_server, monkeypatch: pytest.MonkeyPatch) -> str:
     for key, value in gcs_server.env().items():
         monkeypatch.setenv(key, value)
     return gcs_server.bucket()
+
+
+@pytest.fixture
+def helpers() -> Callable[[str, str], ModuleType]:
+    """`helper`, which tests cannot import."""
+    return helper

@@ -357,6 +357,33 @@ def test_a_number_that_was_being_removed_can_be_built_again(copied, tmp_path):
     assert not copied.store.list(copied.catalog.version_by_id(copied.version.id).path)
 
 
+# -- a catalog for teams ------------------------------------------------------------------------------------
+
+
+def test_with_a_catalog_on_postgresql(notes, tmp_path, helpers):
+    with helpers("catalog", "pg_server").start() as server:
+        settings = replace(
+            notes.settings,
+            store=str(tmp_path / "store"),
+            catalog=server.new_database(),
+            home=tmp_path / "home",
+        )
+        store, ref = Store.open(settings.store), DatasetRef.parse(f"{notes.file}:Notes")
+        with Catalog.open(settings.catalog) as catalog:
+            options = Options(workers=1, num_shards=2)
+            built = build(open_session(ref, settings, options, catalog=catalog)).version
+            assert all(catalog.statistics(built.id).values())
+            assert len(catalog.sql("SELECT * FROM v_statistics").rows) == 4
+            retract(catalog, built, "old", "me")
+            with catalog.lease(built.id, "reading", wait=30):
+                kept = sweep(settings, catalog, store, grace=NOW)
+                assert not any(each.kind == "version" for each in kept.items)
+            report = sweep(settings, catalog, store, grace=NOW)
+            assert ("version", "notes:1.0.0 (retracted)") in removed(report)
+            assert not store.list(built.path)
+            assert catalog.version_by_id(built.id).removed is not None
+
+
 # -- object stores ----------------------------------------------------------------------------------------
 
 

@@ -132,7 +132,11 @@ def _no_alias(
     query = sa.select(_MOVED.c.name).where(_MOVED.c.dataset_id == key, _MOVED.c.at <= asked.at)
     known = sorted({row.name for row in conn.execute(query.distinct())})
     shown = ", ".join(f"@{each}" for each in known)
-    hint = f"Aliases set by {asked.when}: {shown}." if known else f"It had no alias at all by {asked.when}."
+    hint = (
+        f"Aliases set by {asked.when}: {shown}."
+        if known
+        else f"It had no alias at all by {asked.when}."
+    )
     return UnknownReference(message, where=asked.ref, hint=hint, facts={"aliases": known})
 
 

@@ -309,9 +309,7 @@ def version_records(conn: Connection, rows: Iterable[Any]) -> list[VersionRecord
         return here.order_by(stat.c.version_id, stat.c.position)
 
     for row in select_in(conn, of_versions, splits):
-        splits[row.version_id].append(
-            SplitRecord(row.split, row.examples, row.bytes, row.shards)
-        )
+        splits[row.version_id].append(SplitRecord(row.split, row.examples, row.bytes, row.shards))
     aliases = aliases_of(conn, splits)
     return [
         VersionRecord(

@@ -179,10 +179,12 @@ def decoder_of(
     if plain is None and columns is None:
         return every.deserialize_example_np
     if plain is None:
+        wanted = tuple(columns or ())
+
         # TFDS trips over ragged features that are in the record and not asked for.
         def chosen(record: bytes) -> Example:
             example = every.deserialize_example_np(record)
-            return {name: example[name] for name in columns}
+            return {name: example[name] for name in wanted}
 
         return chosen
     convert = tuple(plain.items())

@@ -290,7 +290,9 @@ tell(b=out["b"][:])
 """
 
 
-@pytest.mark.parametrize("workers", [None, 2, 3], ids=["alone", "two", "three"])
+@pytest.mark.parametrize(
+    "workers", [None, 2, pytest.param(3, marks=pytest.mark.slow)], ids=["alone", "two", "three"]
+)
 def test_a_killed_run_goes_on_where_it_stopped(lab: Lab, workers: int | None) -> None:
     text = changed(KILLED, "ds.map(slow)", f"ds.map(slow, num_proc={workers})")
     lab.env["STOP"] = "300"
@@ -416,6 +418,7 @@ def test_another_number_of_workers_is_a_hit(lab: Lab) -> None:
     assert lab.run(DATA + changed(MAP, "double)", "double, num_proc=2)")).calls == 0
 
 
+@pytest.mark.slow
 def test_a_killed_run_with_workers_is_finished_by_one(lab: Lab) -> None:
     lab.env["STOP"] = "390"
     process = lab.start(changed(KILLED, "ds.map(slow)", "ds.map(slow, num_proc=4)"))

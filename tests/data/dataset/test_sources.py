@@ -232,6 +232,54 @@ def test_the_table_constructor() -> None:
     assert Dataset(chunked)._fingerprint == ds._fingerprint
 
 
+def test_runs_of_rows_cost_nothing() -> None:
+    """A million million row numbers fit into no memory."""
+    ds = Dataset(pa.table({"x": pa.Array.from_buffers(pa.null(), 10**12, [None])}), fingerprint="0" * 40)
+    part = ds.select(range(10**11, 9 * 10**11)).skip(5).take(6 * 10**11).shard(7, 3)
+    assert len(part) == (6 * 10**11 + 3) // 7
+    assert part[-1] == {"x": None}
+    assert part[3:5] == {"x": [None, None]}
+    assert len(part._fingerprint) == 40
+
+
+def test_arrow_streams(tmp_path: Path) -> None:
+    ds = Dataset.from_dict({"a": [1, 2], "b": ["x", "y"]}).class_encode_column("b")
+    cast = ds.cast(ds.features, cache_file_name=str(tmp_path / "x.arrow"))
+    assert cast.to_list() == ds.to_list()
+    for made in (
+        Dataset.from_file(tmp_path / "x.arrow"),
+        Dataset.from_buffer((tmp_path / "x.arrow").read_bytes()),
+    ):
+        assert made.to_list() == ds.to_list()
+        assert made.features == ds.features
+    with pytest.raises(InputError, match="no Arrow stream"):
+        Dataset.from_buffer(b"12345678")
+    with pytest.raises(InputError, match="cannot be read as Arrow"):
+        Dataset.from_file(tmp_path / "nothing.arrow")
+
+
+def test_large_results_of_casts_go_through_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    from provender.data.dataset import columns, ordering
+
+    monkeypatch.setattr(columns, "IN_MEMORY", 10)
+    monkeypatch.setattr(ordering, "IN_MEMORY", 10)
+    monkeypatch.setattr(ordering, "CACHED_SORT", 10)
+    ds = Dataset.from_dict({"a": list(range(100)), "t": [str(-i) for i in range(100)]})
+    ds = ds.with_format("numpy", columns=["a"])
+    cast = ds.cast_column("a", Value("float32"))
+    assert cast.features["a"] == Value("float32")
+    assert cast.cache_files
+    assert cast.format == ds.format
+    flat = ds.shuffle(seed=1).flatten_indices()
+    assert flat.cache_files
+    assert flat._fingerprint == ds.shuffle(seed=1)._fingerprint
+    assert flat["a"][:].tolist() == ds.shuffle(seed=1)["a"][:].tolist()
+    by_text = [ds.sort("t") for _ in range(2)]
+    assert [each["t"][:3] for each in by_text] == [["-1", "-10", "-11"]] * 2
+    monkeypatch.setattr(columns, "IN_MEMORY", 1 << 20)
+    assert ds.cast_column("a", Value("float32"))._fingerprint == cast._fingerprint
+
+
 def test_datasets_can_be_pickled_and_copied() -> None:
     import copy
     import pickle

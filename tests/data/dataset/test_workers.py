@@ -65,7 +65,7 @@ def test_whatever_travels_gives_the_same(ds: Dataset) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("workers", [2, pytest.param(3, marks=pytest.mark.slow)], ids=str)
 def test_the_result_does_not_depend_on_how_many(ds: Dataset, workers: int) -> None:
     def call(batch: dict[str, Any], at: list[int]) -> dict[str, Any]:
         return {"first": [at[0]], "size": [len(batch["a"])]}

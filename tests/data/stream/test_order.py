@@ -26,9 +26,7 @@ def stream(total: int, shards: int = 1) -> IterableDataset:
 
 
 def ids(ds: IterableDataset) -> np.ndarray:
-    return np.concatenate_streams(
-        [table["i"].to_numpy() for table in ds.with_format("arrow").iter(4096)]
-    )
+    return np.concatenate([table["i"].to_numpy() for table in ds.with_format("arrow").iter(4096)])
 
 
 def correlation(order: np.ndarray) -> float:
@@ -89,7 +87,7 @@ PINNED_ORDER = [2, 4, 3, 1, 5, 0]
 
 
 @pytest.mark.parametrize("files", [1, 10, 100])
-@pytest.mark.parametrize("block", [1, 1000], ids=["rows", "blocks"])
+@pytest.mark.parametrize("block", [1, 256, 10_000], ids=str)
 def test_a_global_shuffle_has_no_trace_of_the_file_order(files: int, block: int) -> None:
     ds = stream(200_000, files).shuffle(seed=1, buffer_size="global", block_rows=block)
     order = ids(ds)

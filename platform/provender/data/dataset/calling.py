@@ -143,7 +143,8 @@ class Runner:
             args = (batch,)
             if call.input_columns is not None:
                 args = tuple(batch[name] for name in call.input_columns)
-        args += self._more(list(range(first, first + table.num_rows)))
+        if call.with_indices or call.with_rank:
+            args += self._more(list(range(first, first + table.num_rows)))
         try:
             out = call.function(*args, **call.fn_kwargs)
             if self._is_async:
@@ -299,7 +300,7 @@ class Runner:
                 f"{self._call.name} returned {len(out):,} truth values for {count:,} rows.",
                 hint="Return one truth value for each row of the batch.",
             )
-        mask = np.fromiter((bool(each) for each in out), np.bool_, count)
+        mask = np.fromiter(map(bool, out), np.bool_, count)
         numbers = np.flatnonzero(mask).astype(np.uint64) + np.uint64(first)
         return pa.table({"indices": pa.array(numbers, pa.uint64())})
 

@@ -108,14 +108,17 @@ class Columns(Ordering):
         batch_size: int | None = 1000,
         keep_in_memory: bool = False,
         load_from_cache_file: bool | None = None,
+        cache_file_name: str | None = None,
+        writer_batch_size: int | None = 1000,
         num_proc: int | None = None,
     ) -> Self:
         """The dataset with its columns as other types.
 
         Args:
             features: a feature for each column; their order becomes that of the columns.
-            batch_size, keep_in_memory, load_from_cache_file, num_proc: as for ``map``, for
-                results that are too large for memory. None of them changes the result.
+            batch_size, keep_in_memory, load_from_cache_file, writer_batch_size, num_proc: as for
+                ``map``, for results that are too large for memory. None changes the result.
+            cache_file_name: a file that the result is written to as well, as an Arrow stream.
 
         Raises:
             ColumnError: the features are not those of the columns.
@@ -134,14 +137,20 @@ class Columns(Ordering):
                 facts={"missing": missing},
             )
         made = self._then(None, "cast 1", features=wanted.to_dict())
-        return self._cast(
+        new = self._cast(
             wanted,
             made,
             batch_size=batch_size,
             keep_in_memory=keep_in_memory,
             load_from_cache_file=load_from_cache_file,
+            writer_batch_size=writer_batch_size,
             num_proc=num_proc,
         )
+        if cache_file_name is not None:
+            from provender.data.dataset.files import write_stream
+
+            write_stream(new._whole(), cache_file_name)
+        return new
 
     def cast_column(
         self, column: str, feature: FeatureType, new_fingerprint: str | None = None

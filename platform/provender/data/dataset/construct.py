@@ -156,6 +156,27 @@ class Construct(Base):
         return cls._of_table(table, _wanted(None, info), info, split)
 
     @classmethod
+    def from_buffer(cls, buffer: Any, info: DatasetInfo | None = None, split: Any = None) -> Self:
+        """A dataset of an Arrow stream in memory.
+
+        Args:
+            buffer: bytes or a ``pyarrow.Buffer``.
+            info, split: as for `from_dict`.
+
+        Raises:
+            InputError: it is not Arrow.
+        """
+        from provender.errors import InputError
+
+        try:
+            with pa.ipc.open_stream(pa.py_buffer(buffer)) as stream:
+                table = stream.read_all()
+        except pa.ArrowInvalid as error:
+            said = str(error).splitlines()[0]
+            raise InputError(f"The buffer is no Arrow stream: {said}", where="buffer") from error
+        return cls._of_table(table, _wanted(None, info), info, split)
+
+    @classmethod
     def from_generator(
         cls,
         generator: Callable[..., Iterable[Mapping[str, Any]]],

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-# Loaded with `Dataset`, so that the first map that is a hit takes no longer than the others.
+# Loaded with `Dataset`, so that the first map takes no longer than the others. Arrow loads pandas at
+# its first conversion in any case.
+with contextlib.suppress(ImportError):
+    import pandas  # noqa: F401
+
 import provender.data.cache.folder
 import provender.data.dataset.engine
 import provender.fingerprint.hasher  # noqa: F401

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from provender.data.dataset.base import Base
-from provender.data.dataset.bounds import check_rows, names_of
+from provender.data.dataset.bounds import check_row, check_rows, names_of
 from provender.data.dataset.chain import Print
 from provender.data.dataset.formatting import Format
-from provender.data.dataset.tables import Rows, as_rows
-from provender.data.errors import ColumnError, FeatureTypeError
+from provender.data.dataset.tables import as_rows
+from provender.data.errors import FeatureTypeError
 from provender.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -52,23 +52,30 @@ class Ordering(Base):
             RowError: there is no such row; it is an IndexError.
         """
         del keep_in_memory, indices_cache_file_name, writer_batch_size
-        rows = check_rows(as_rows(indices), len(self))
-        return self._picked(rows, None if new_fingerprint is None else Print(new_fingerprint))
+        made = None if new_fingerprint is None else Print(new_fingerprint)
+        if isinstance(indices, range) and indices.step == 1 and indices.start >= 0 and indices:
+            check_row(indices[-1], len(self))
+            return self._run_of(indices.start, len(indices), made)
+        return self._picked(check_rows(as_rows(indices), len(self)), made)
 
     def _picked(self, rows: np.ndarray, made: Print | None) -> Self:
         """The rows of numbers that exist."""
         count = len(rows)
         step = _step(rows)
-        if made is None:
-            said = rows if step is None else [int(rows[0]) if count else 0, count, step]
-            made = self._print.then("select 1", rows=said)
         if step == 1 or count == 0:
-            start = int(rows[0]) if count else 0
-            if self._indices is None or count == 0:
-                table = self._data.slice(start, count)
-                return self._derive(made, table=table, indices=None)
-            return self._derive(made, indices=self._indices[start : start + count])
+            return self._run_of(int(rows[0]) if count else 0, count, made)
+        if made is None:
+            said = rows if step is None else [int(rows[0]), count, step]
+            made = self._print.then("select 1", rows=said)
         return self._derive(made, indices=rows if self._indices is None else self._indices[rows])
+
+    def _run_of(self, start: int, count: int, made: Print | None) -> Self:
+        """Rows that follow one another; however many there are, none is looked at."""
+        if made is None:
+            made = self._print.then("select 1", rows=[start, count, 1])
+        if self._indices is None or count == 0:
+            return self._derive(made, table=self._data.slice(start, count), indices=None)
+        return self._derive(made, indices=self._indices[start : start + count])
 
     def take(self, n: int) -> Self:
         """The first `n` rows.
@@ -452,6 +459,3 @@ def _plain_seed(seed: Any) -> Any:
 
 def _as_it_is(table: pa.Table) -> pa.Table:
     return table
-
-
-__all__ = ["ColumnError", "Ordering", "Rows", "drawn_seed"]

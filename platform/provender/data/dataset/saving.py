@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -22,8 +22,8 @@ from provender.data.dataset.chain import Print, content_print
 from provender.data.dataset.formatting import Format
 from provender.data.dataset.info import DatasetInfo
 from provender.data.dataset.progress import Progress
-from provender.data.dataset.remote import file_system, is_local, whole_file
-from provender.errors import DamageError, InputError, SettingsError
+from provender.data.dataset.remote import file_system, whole_file
+from provender.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from provender.data.dataset.core import Dataset
@@ -314,6 +314,3 @@ def _bytes(size: int | str | None) -> int:
     raise SettingsError(
         f"max_shard_size cannot be {size!r}.", where="max_shard_size", hint="Say 500MB or 2GB."
     )
-
-
-__all__ = ["DamageError", "Saving", "cast", "is_local", "load_from_disk"]

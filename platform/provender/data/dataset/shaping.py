@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from provender.data.errors import ColumnError, FeatureTypeError
@@ -49,6 +50,9 @@ class Shaper:
         self._given = given
         self._fill = fill
         self.features = given if given is not None else known
+        self._made_for: Features | None = None
+        self._schema: pa.Schema | None = None
+        self._plain: dict[str, pa.DataType | None] = {}
 
     def table(self, columns: Mapping[str, Any], first_row: int) -> pa.Table:
         """A table of columns.
@@ -70,9 +74,51 @@ class Shaper:
             self._widen(columns, first_row)
         assert self.features is not None
         columns = self._named(columns, first_row)
+        if self._given is None:
+            table = self._quick(columns)
+            if table is not None:
+                return table
         return table_from_batch(
             columns, self.features, first_row=first_row, coerce=self._given is not None
         )
+
+    def _quick(self, columns: Mapping[str, Any]) -> pa.Table | None:
+        """The table where every column is at once of the type it has to be; else None."""
+        if self.features is not self._made_for:
+            self._prepare()
+        arrays = []
+        rows = -1
+        for name, kind in self._plain.items():
+            values = columns[name]
+            flat = (
+                isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iufb"
+            )
+            if type(values) is list or flat:
+                try:
+                    values = pa.array(values)
+                except (pa.ArrowException, TypeError, ValueError, OverflowError):
+                    return None
+            elif not isinstance(values, pa.ChunkedArray):
+                return None
+            if values.type != kind or rows not in (-1, len(values)):
+                return None
+            rows = len(values)
+            arrays.append(values)
+        return pa.Table.from_arrays(arrays, schema=self._schema)
+
+    def _prepare(self) -> None:
+        """Notes the types of columns whose values need no look: all but labels, images ..."""
+        from provender.data.features import type_of
+        from provender.data.features.casting import checks_values
+        from provender.data.features.encoding import encodes
+
+        assert self.features is not None
+        self._schema = self.features.arrow_schema
+        self._plain = {
+            name: None if checks_values(each) or encodes(each) else type_of(each)
+            for name, each in self.features.items()
+        }
+        self._made_for = self.features
 
     def _named(self, columns: Mapping[str, Any], first_row: int) -> Mapping[str, Any]:
         """The columns, all of them and no others."""

@@ -32,16 +32,19 @@ def main(commands: int, answers: int, lifeline: int) -> None:
         lifeline: descriptor of a pipe that is closed when the other process is gone.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _stop)
-    threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
-    inbox, outbox = Pipe(commands, "rb"), Pipe(answers, "wb")
-    try:
-        _work(inbox, outbox)
-    except _Stop:
-        pass
-    except BaseException as error:  # noqa: BLE001 - everything is told to the other process
-        with contextlib.suppress(OSError):
-            outbox.send(*_told(error))
+    with contextlib.suppress(_Stop):
+        signal.signal(signal.SIGTERM, _stop)
+        threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
+        inbox, outbox = Pipe(commands, "rb"), Pipe(answers, "wb")
+        try:
+            _work(inbox, outbox)
+        except _Stop:
+            pass
+        except BaseException as error:  # noqa: BLE001 - everything is told to the other process
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            with contextlib.suppress(OSError):
+                outbox.send(*_told(error))
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.stdout.flush()
     sys.stderr.flush()
 

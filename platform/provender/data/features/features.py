@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy as copying
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from provender.data.errors import FeatureTypeError, unknown_column
 from provender.data.features.arrow import feature_of, from_doc, to_doc
 from provender.data.features.encoding import decode_nested, decodes, encode_nested, plain
 from provender.data.features.types import FeatureType, LargeList, List, lists_of, type_of
+
+_log = logging.getLogger("provender.data")
 
 METADATA = b"huggingface"
 """Schema metadata that holds the features; the key and layout are those of Hugging Face Datasets,
@@ -66,11 +69,11 @@ class Features(dict[str, FeatureType]):
 
     @classmethod
     def from_arrow_schema(cls, schema: pa.Schema) -> Features:
-        """The features of a schema: from its metadata where that fits, else from its types."""
-        known: Features = cls()
-        if schema.metadata and METADATA in schema.metadata:
-            doc = (json.loads(schema.metadata[METADATA]).get("info") or {}).get("features")
-            known = cls.from_dict(doc) if doc else known
+        """The features of a schema: from its metadata where that fits, else from its types.
+
+        Kinds of features that are not known here, in files of others, are told of in the log.
+        """
+        known = _in_metadata(schema)
         made = {}
         for field in schema:
             feature = known.get(field.name)
@@ -212,6 +215,19 @@ class Features(dict[str, FeatureType]):
                 break
             flat = Features(made)
         return flat
+
+
+def _in_metadata(schema: pa.Schema) -> dict[str, FeatureType]:
+    if not schema.metadata or METADATA not in schema.metadata:
+        return {}
+    doc = (json.loads(schema.metadata[METADATA]).get("info") or {}).get("features") or {}
+    found = {}
+    for name, each in doc.items():
+        try:
+            found[name] = lists_of(from_doc(each))
+        except FeatureTypeError as error:
+            _log.warning("Column %r is read by its Arrow type alone: %s", name, error.message)
+    return found
 
 
 def _reordered(source: FeatureType, target: FeatureType, where: str) -> FeatureType:

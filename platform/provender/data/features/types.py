@@ -42,6 +42,11 @@ class Feature:
         """The Arrow type of a column."""
         raise NotImplementedError
 
+    @property
+    def _type(self) -> str:
+        """The kind, as JSON names it."""
+        return type(self).__name__
+
     def __call__(self) -> pa.DataType:
         return self.storage()
 

@@ -26,6 +26,8 @@ class PythonFormatter(Formatter):
     ) -> None:
         super().__init__(columns, features, **kwargs)
         self._no_options()
+        # Position, name, and feature where it decodes, of the columns of the last table's schema.
+        self._reads: tuple[Features, list[tuple[int, str, FeatureType]]] | None = None
 
     def convert(self, column: pa.ChunkedArray, feature: FeatureType) -> list[Any]:
         values = column_values(column)
@@ -35,12 +37,23 @@ class PythonFormatter(Formatter):
 
     def row(self, table: pa.Table, index: int = 0) -> dict[str, Any]:
         features = self.features_of(table)
-        names = table.column_names if self.output_all_columns else self.chosen(table)
+        if self._reads is None or self._reads[0] is not features:
+            names = table.column_names if self.output_all_columns else self.chosen(table)
+            self._reads = (
+                features,
+                [
+                    (
+                        table.column_names.index(name),
+                        name,
+                        features[name] if decodes(features[name]) else None,
+                    )
+                    for name in names
+                ],
+            )
         made = {}
-        for name in names:
-            value = table.column(name)[index].as_py()
-            feature = features[name]
-            made[name] = decode_nested(feature, value) if decodes(feature) else value
+        for position, name, feature in self._reads[1]:
+            value = table.column(position)[index].as_py()
+            made[name] = value if feature is None else decode_nested(feature, value)
         return made
 
     def rows(self, table: pa.Table) -> Iterator[Mapping[str, Any]]:

@@ -252,6 +252,56 @@ class AddColumn(RowWise):
 
 
 @dataclass(frozen=True, eq=False)
+class Decode(RowWise):
+    """Images, sounds and videos decoded, or left as bytes and path."""
+
+    name: ClassVar[str] = "decode"
+
+    enable: bool = True
+
+    def parameters(self) -> Any:
+        return self.enable
+
+    def features(self) -> Features | None:
+        features = self.child.features()
+        if features is None:
+            return None
+        return type(features)(
+            {name: _decoding(each, self.enable) for name, each in features.items()}
+        )
+
+    def column_names(self) -> list[str] | None:
+        return self.child.column_names()
+
+    def apply(self, block: Block, numbers: np.ndarray | None, seen: int) -> Block:
+        del numbers
+        from provender.data.features import Features
+
+        table = block.as_table(seen)
+        features = Features.from_arrow_schema(table.schema)
+        wanted = Features({name: _decoding(each, self.enable) for name, each in features.items()})
+        return Block(table=with_features(table, wanted))
+
+
+def _decoding(feature: Any, enable: bool) -> Any:
+    import copy
+
+    from provender.data.features import LargeList, List
+
+    if isinstance(feature, Mapping):
+        return {name: _decoding(each, enable) for name, each in feature.items()}
+    if isinstance(feature, List | LargeList):
+        made = copy.copy(feature)
+        made.feature = _decoding(feature.feature, enable)
+        return made
+    if hasattr(feature, "decode") and isinstance(feature.decode, bool):
+        made = copy.copy(feature)
+        made.decode = enable
+        return made
+    return feature
+
+
+@dataclass(frozen=True, eq=False)
 class Align(RowWise):
     """Rows with the columns of several streams together: what one lacks is None there."""
 

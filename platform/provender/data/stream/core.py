@@ -183,16 +183,11 @@ class Core:
         return counts
 
     def __repr__(self) -> str:
-        rows = self._plan.rows()
-        names = self._plan.column_names() or (
-            list(self._found[0]) if self._found and self._found[0] else None
-        )
+        names = self._plan.column_names()
+        if names is None and self._found is not None and self._found[0] is not None:
+            names = list(self._found[0])
         shown = "unknown until rows are read" if names is None else str(names)
-        return (
-            f"IterableDataset({{\n    features: {shown},\n    num_shards: {self.num_shards}"
-            + (f",\n    num_rows: {rows:,}" if rows is not None else "")
-            + "\n})"
-        )
+        return f"IterableDataset({{\n    features: {shown},\n    num_shards: {self.num_shards}\n}})"
 
     # -- passes ----------------------------------------------------------------------------
 

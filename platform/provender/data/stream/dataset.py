@@ -141,6 +141,6 @@ def _forwarding(name: str) -> Any:
 
 for _name in (
     "map filter shuffle skip take repeat shard reshard batch unbatch rename_column rename_columns "
-    "remove_columns select_columns add_column cast cast_column with_format prefetch"
+    "remove_columns select_columns add_column cast cast_column decode with_format prefetch"
 ).split():
     setattr(IterableDatasetDict, _name, _forwarding(_name))

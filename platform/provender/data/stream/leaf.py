@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -25,13 +25,13 @@ _FAR = 4096
 class Piece(NamedTuple):
     """A range of rows of a shard: from `start` up to `stop` (None: to its end).
 
-    `number` is where its first row stands in the undivided stream, if that is known.
+    `number` is where its first row stands in the undivided stream, once somebody needs it.
     """
 
     shard: int
-    start: int
-    stop: int | None
-    number: int | None
+    start: int = 0
+    stop: int | None = None
+    number: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,7 @@ class Leaf(Node):
         turns: how many pieces are read in turn, and how many rows of each at a time; None: one
             after another.
         tells: whether blocks say where their rows stand in the undivided stream.
+        counts: rows of shards, as far as the source was asked; asking may open a file.
     """
 
     name: ClassVar[str] = "source"
@@ -54,17 +55,23 @@ class Leaf(Node):
     fixed: bool = False
     turns: tuple[int, int] | None = None
     tells: bool = False
+    counts: dict[int, int | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, source: Source) -> Leaf:
         """All rows of a source, a piece for each shard."""
-        pieces: list[Piece] = []
-        at: int | None = 0
-        for shard in range(source.num_shards):
-            rows = source.shard_rows(shard)
-            pieces.append(Piece(shard, 0, rows, at))
-            at = None if at is None or rows is None else at + rows
-        return cls(source, tuple(pieces))
+        return cls(source, tuple(Piece(shard) for shard in range(source.num_shards)))
+
+    def shard_rows(self, shard: int) -> int | None:
+        """Rows of a shard, if the source knows them."""
+        if shard not in self.counts:
+            self.counts[shard] = self.source.shard_rows(shard)
+        return self.counts[shard]
+
+    def length(self, piece: Piece) -> int | None:
+        """Rows of a piece, if they are known."""
+        stop = self.shard_rows(piece.shard) if piece.stop is None else piece.stop
+        return None if stop is None else max(stop - piece.start, 0)
 
     def parameters(self) -> Any:
         return self.source.identity
@@ -75,9 +82,13 @@ class Leaf(Node):
     @cached_property
     def lengths(self) -> tuple[int, ...] | None:
         """Rows of each piece, if all are known."""
-        if any(piece.stop is None for piece in self.pieces):
-            return None
-        return tuple((piece.stop or 0) - piece.start for piece in self.pieces)
+        lengths = []
+        for piece in self.pieces:
+            length = self.length(piece)
+            if length is None:
+                return None
+            lengths.append(length)
+        return tuple(lengths)
 
     def rows(self) -> int | None:
         return None if self.lengths is None else sum(self.lengths)
@@ -103,16 +114,23 @@ class Leaf(Node):
         return replace(self, turns=(parts, run))
 
     def sliced(self, start: int, stop: int | None) -> Leaf | None:
-        """Rows `start` to ``stop - 1`` of all, by known counts; None where they are not known."""
-        if self.lengths is None:
-            return None
-        total = sum(self.lengths)
-        stop = total if stop is None else min(stop, total)
-        start = min(start, stop)
+        """Rows `start` to ``stop - 1`` of all, by known counts; None where they are not known.
+
+        Shards beyond the range are not asked for their counts, nor those after its beginning
+        where it has no end.
+        """
         kept: list[Piece] = []
         at = 0
-        for piece, length in zip(self.pieces, self.lengths, strict=True):
-            low, high = max(start - at, 0), min(stop - at, length)
+        for piece in self.pieces:
+            if stop is not None and at >= stop:
+                break
+            if stop is None and at >= start:
+                kept.append(piece)
+                continue
+            length = self.length(piece)
+            if length is None:
+                return None
+            low, high = max(start - at, 0), length if stop is None else min(stop - at, length)
             if low < high:
                 number = None if piece.number is None else piece.number + low
                 kept.append(Piece(piece.shard, piece.start + low, piece.start + high, number))
@@ -120,15 +138,9 @@ class Leaf(Node):
         return replace(self, pieces=tuple(kept))
 
     def limited(self, start: int, stop: int | None) -> Leaf | None:
-        """As `sliced`, for `take` and `skip`: numbers begin anew, and the order is fixed."""
+        """As `sliced`, for `take` and `skip`: the order is fixed from there on."""
         cut = self.sliced(start, stop)
-        if cut is None:
-            return None
-        pieces, at = [], 0
-        for piece, length in zip(cut.pieces, cut.lengths or (), strict=True):
-            pieces.append(piece._replace(number=at))
-            at += length
-        return replace(cut, pieces=tuple(pieces), fixed=True)
+        return None if cut is None else replace(cut, fixed=True)
 
     def balanced(self, count: int, index: int, pad: bool = False) -> Node | None:
         total = self.rows()
@@ -154,17 +166,22 @@ class Leaf(Node):
         return finer if finer.num_parts() >= count else None
 
     def resharded(self, count: int | None) -> Leaf:
-        whole = Leaf.of(self.source)
-        if [piece[:3] for piece in whole.pieces] != [piece[:3] for piece in self.pieces]:
+        if self.pieces != Leaf.of(self.source).pieces:
             return self
         return replace(Leaf.of(self.source.reshard(count)), fixed=self.fixed)
 
     @property
     def counted(self) -> bool:
-        return self.turns is None and all(piece.number is not None for piece in self.pieces)
+        return self.turns is None and self.lengths is not None
 
     def numbered(self) -> Node:
-        return replace(self, tells=True)
+        if self.tells:
+            return self
+        pieces, at = [], 0
+        for piece, length in zip(self.pieces, self.lengths or (), strict=True):
+            pieces.append(piece._replace(number=at))
+            at += length
+        return replace(self, pieces=tuple(pieces), tells=True)
 
     def projected(self, names: Sequence[str]) -> Leaf:
         """Only some columns; the source does not even read the others."""
@@ -174,13 +191,20 @@ class Leaf(Node):
         """Rows of this leaf, by their place in it, as ordinals of the whole source."""
         import numpy as np
 
+        ends, shifts = self._places
+        return at + shifts[np.searchsorted(ends, at, "right")]
+
+    @cached_property
+    def _places(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each piece the place after its last row, and what leads from places to ordinals."""
+        import numpy as np
+
         assert self.lengths is not None
         ends = np.cumsum(self.lengths, dtype=np.int64)
-        counts = [self.source.shard_rows(shard) or 0 for shard in range(self.source.num_shards)]
+        counts = [self.shard_rows(shard) or 0 for shard in range(self.source.num_shards)]
         shards = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         begins = np.array([shards[piece.shard] + piece.start for piece in self.pieces], np.int64)
-        which = np.searchsorted(ends, at, "right")
-        return begins[which] + at - (ends - np.array(self.lengths, np.int64))[which]
+        return ends, begins - (ends - np.array(self.lengths, np.int64))
 
     def open(self, run: Run, state: State) -> Flow:
         if self.turns is not None:
@@ -192,6 +216,7 @@ class PieceReader:
     """Reads one piece; its place is ``[row, row of the position, position]``."""
 
     def __init__(self, leaf: Leaf, piece: Piece, place: Sequence[Any] | None) -> None:
+        self._leaf = leaf
         self._source = leaf.source
         self._piece = piece
         self._stop = piece.stop
@@ -293,8 +318,11 @@ class PieceReader:
 
     def count(self) -> None:
         """Finds out where the piece ends, if the source has a quicker way than to read it."""
+        if self._stop is None:
+            self._stop = self._leaf.shard_rows(self._piece.shard)
         if self._stop is None and type(self._source).count_rows is not Source.count_rows:
-            self._stop = self._source.count_rows(self._piece.shard)
+            counted = self._source.count_rows(self._piece.shard)
+            self._stop = self._leaf.counts[self._piece.shard] = counted
 
     def close(self) -> None:
         if self._chunks is not None:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from provender.data.errors import ColumnError, unknown_column
 from provender.data.stream.batching import Unbatch, node_of
 from provender.data.stream.calls import Call
-from provender.data.stream.columns import AddColumn, Cast, Remove, Rename, Select, check_renames
+from provender.data.stream.columns import (
+    AddColumn,
+    Cast,
+    Decode,
+    Remove,
+    Rename,
+    Select,
+    check_renames,
+)
 from provender.data.stream.core import Core
 from provender.data.stream.filtering import Filter
 from provender.data.stream.formats import PLAIN, Format
@@ -287,6 +295,10 @@ class Operators(Core):
             left = [name for name in known if name not in features]
             raise ColumnError(f"The features do not name the column {left[0]!r}.", hint="Name all.")
         return self._derived(Cast(self._node, target=dict(features), whole=True))
+
+    def decode(self: O, enable: bool = True) -> O:
+        """Whether images, sounds and videos are decoded, or given as bytes and path."""
+        return self._derived(Decode(self._node, enable=enable))
 
     # -- how it is given, and how fast -----------------------------------------------------
 

@@ -87,16 +87,27 @@ class BlockOrder:
         self.block = block
         self._key = key
         count = -(-n // block)
-        wide = max(2, min(window // block, count)) if count > 1 else 1
+        most = max(2, min(window // block, count) // 2 * 2)
+        # Of the widths that fit, the one that leaves the fewest windows a block short.
+        fitting = [wide for wide in range(most, max(most // 2, 2) - 1, -1) if wide % 2 == 0]
+        wide = min(fitting, key=lambda each: -count % each) if count > 1 else 1
         windows = -(-count // wide)
         order = np.full((windows, wide), -1, np.int64)
         for stretch in range(wide):
             have = np.full(windows, -1, np.int64)
-            own = np.arange(stretch * windows, min((stretch + 1) * windows, count))
+            own = np.arange(count * stretch // wide, count * (stretch + 1) // wide)
             have[: len(own)] = own
-            order[:, stretch] = have[order_of(key_of(key, "stretch", stretch), windows)]
+            # Stretches go in pairs, one from its end where the other is from its beginning, so
+            # that the windows have the same mean place in the data.
+            chosen = order_of(key_of(key, "stretch", stretch // 2), windows)
+            order[:, stretch] = have[chosen if stretch % 2 == 0 else windows - 1 - chosen]
         sizes = np.where(order < 0, 0, block)
         sizes[order == count - 1] -= count * block - n
+        # Windows that lack rows lean to one end of the data; in the middle that leans nowhere.
+        lacking = sizes.sum(axis=1) < wide * block
+        whole, short = np.flatnonzero(~lacking), np.flatnonzero(lacking)
+        turn = np.concatenate([whole[: len(whole) // 2], short, whole[len(whole) // 2 :]])
+        order, sizes = order[turn], sizes[turn]
         self._blocks, self._sizes = order, sizes
         self._starts = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
         self._last: tuple[int, Permutation] | None = None
