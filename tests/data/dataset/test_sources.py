@@ -217,6 +217,10 @@ def test_streams_and_back() -> None:
     stream = ds.to_iterable_dataset(num_shards=4)
     assert [row["a"] for row in stream] == ds["a"][:]
     assert stream.num_shards == 4
+    some = ds.add_column("b", ["x"] * 20).with_format("numpy", columns=["a"])
+    assert [list(row) for row in some.to_iterable_dataset()] == [["a"]] * 20
+    twice = ds.with_transform(lambda batch: {"n": [a * 2 for a in batch["a"]]})
+    assert list(twice.to_iterable_dataset()) == list(twice)
     with pytest.raises(SettingsError, match="cannot be cut into 21 shards"):
         ds.to_iterable_dataset(num_shards=21)
 
@@ -234,7 +238,9 @@ def test_the_table_constructor() -> None:
 
 def test_runs_of_rows_cost_nothing() -> None:
     """A million million row numbers fit into no memory."""
-    ds = Dataset(pa.table({"x": pa.Array.from_buffers(pa.null(), 10**12, [None])}), fingerprint="0" * 40)
+    ds = Dataset(
+        pa.table({"x": pa.Array.from_buffers(pa.null(), 10**12, [None])}), fingerprint="0" * 40
+    )
     part = ds.select(range(10**11, 9 * 10**11)).skip(5).take(6 * 10**11).shard(7, 3)
     assert len(part) == (6 * 10**11 + 3) // 7
     assert part[-1] == {"x": None}

@@ -196,8 +196,11 @@ class Export(Access):
                 where="num_shards",
                 hint=f"Give 1 to {max(len(self), 1)}.",
             )
-        stream = IterableDataset.from_source(DatasetSource(self, num_shards))
         chosen = self._format
+        rows: Any = self
+        if chosen.columns is not None and not chosen.output_all_columns:
+            rows = rows.select_columns([each for each in self._features if each in chosen.columns])
+        stream = IterableDataset.from_source(DatasetSource(rows, num_shards))
         if chosen.type is not None:
             stream = stream.with_format(chosen.type, **dict(chosen.kwargs))
         return stream

@@ -32,7 +32,7 @@ class Piece:
         noted: whether any view of it was changed in place.
     """
 
-    __slots__ = ("_decoded", "_features", "_table", "batch", "lists", "names", "noted")
+    __slots__ = ("_copies", "_decoded", "_features", "_table", "batch", "lists", "names", "noted")
 
     def __init__(
         self, table: pa.Table, features: Features, names: list[str], decoded: frozenset[str]
@@ -44,12 +44,16 @@ class Piece:
         self.lists: dict[str, list[Any]] = {}
         self.noted = False
         self.batch: dict[str, list[Any]] = {}
+        self._copies: dict[str, list[Any]] = {}
 
     def load(self, name: str) -> list[Any]:
         """A column's values as Python objects, converted once."""
         found = self.lists.get(name)
         if found is None:
             found = self.lists[name] = self.fresh(name)
+            if _is_flat(self._table.schema.field(name).type) and name not in self._decoded:
+                # Copying lists of plain values costs far less than converting them again.
+                self._copies[name] = [None if each is None else each.copy() for each in found]
         return found
 
     def fresh(self, name: str) -> list[Any]:
@@ -132,10 +136,22 @@ class Piece:
             if kept is not None and values != kept:
                 changed[name] = values
                 continue
+            if name in self._copies:
+                if values != self._copies[name]:
+                    changed[name] = values
+                continue
             nested = pa.types.is_nested(self._table.schema.field(name).type)
             if nested and values != self.fresh(name):
                 changed[name] = values
         return changed
+
+
+def _is_flat(kind: pa.DataType) -> bool:
+    """Whether values are lists of plain values."""
+    types = pa.types
+    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
+        return False
+    return not types.is_nested(kind.value_type)
 
 
 class View(dict[str, Any]):

@@ -51,6 +51,9 @@ class Batch(Unary):
             return None
         return rows // self.size if self.drop_last else -(-rows // self.size)
 
+    def balanced(self, count: int, index: int, pad: bool = False) -> Node | None:
+        return self._shared(count, index, pad)
+
     def open(self, run: Run, state: State) -> Flow:
         return BatchFlow(self, start(self.child, run, None if state is None else state["up"]))
 
@@ -137,6 +140,9 @@ class Unbatch(Unary):
 
     def column_names(self) -> list[str] | None:
         return self.child.column_names()
+
+    def balanced(self, count: int, index: int, pad: bool = False) -> Node | None:
+        return self._shared(count, index, pad)
 
     def open(self, run: Run, state: State) -> Flow:
         return UnbatchFlow(start(self.child, run, None if state is None else state["up"]))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from provender.data.errors import ColumnError
 from provender.data.stream.block import Block
 from provender.data.stream.flow import Flow, Reader, State
+from provender.data.stream.leaf import Leaf
 from provender.data.stream.node import Node, Run, start
 
 if TYPE_CHECKING:
@@ -82,15 +83,18 @@ class Concat(Several):
 
     def balanced(self, count: int, index: int, pad: bool = False) -> Node | None:
         total = self.rows()
-        if total is None or pad or any(type(each).__name__ != "Leaf" for each in self.parts):
+        leaves = [each for each in self.parts if isinstance(each, Leaf)]
+        if total is None or pad or len(leaves) < len(self.parts):
             return None
         start_, stop = total * index // count, total * (index + 1) // count
-        kept, at = [], 0
-        for each in self.parts:
+        kept: list[Node] = []
+        at = 0
+        for each in leaves:
             rows = each.rows() or 0
             low, high = max(start_ - at, 0), min(stop - at, rows)
-            if low < high:
-                kept.append(each.sliced(low, high))  # type: ignore[attr-defined]
+            share = each.sliced(low, high) if low < high else None
+            if share is not None:
+                kept.append(share)
             at += rows
         return replace(self, parts=tuple(kept))
 

@@ -218,7 +218,7 @@ class Core:
             root = root.child
         return compiled(root, self.epoch, self._seeds)
 
-    def _begin(self) -> tuple[Pass, dict[str, Any] | None]:
+    def _begin(self) -> Pass:
         """Starts the next pass, at the position that was loaded if one was."""
         ready = self._compiled()
         at = None
@@ -231,11 +231,11 @@ class Core:
                 raise
             at = pending["at"]
         self._pass = Pass(ready, self.epoch, at)
-        return self._pass, pending
+        return self._pass
 
     def __iter__(self) -> Iterator[Any]:
         """The rows, each a dict, or what `with_format` says."""
-        running, _ = self._begin()
+        running = self._begin()
         shaper, pace = Shaper(self._format), Pace()
         try:
             while (block := running.pull(pace.start())) is not None:
@@ -262,7 +262,7 @@ class Core:
         return self._iter_batches(batch_size, drop_last_batch)
 
     def _iter_batches(self, size: int, drop_last: bool) -> Iterator[Any]:
-        running, _ = self._begin()
+        running = self._begin()
         shaper, pace = Shaper(self._format), Pace()
         try:
             while (block := running.pull(-(-pace.start() // size) * size)) is not None:
@@ -320,12 +320,8 @@ class Core:
         self._pass = None
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(self.__dict__)
-        state["_pass"] = None
-        if self._pass is not None and self._pending is None:
-            # The copy in another process starts anew; only the original goes on.
-            state["_pending"] = None
-        return state
+        # A copy in another process starts anew, or where the original was told to.
+        return {**self.__dict__, "_pass": None}
 
 
 def _topped_up(running: Pass, block: Block, size: int) -> Block:

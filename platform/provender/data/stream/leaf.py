@@ -46,6 +46,8 @@ class Leaf(Node):
             after another.
         tells: whether blocks say where their rows stand in the undivided stream.
         counts: rows of shards, as far as the source was asked; asking may open a file.
+        ends: rows of shards that had to be counted. They are kept apart: how a chain is planned
+            must not depend on what somebody counted before.
     """
 
     name: ClassVar[str] = "source"
@@ -56,6 +58,7 @@ class Leaf(Node):
     turns: tuple[int, int] | None = None
     tells: bool = False
     counts: dict[int, int | None] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, source: Source) -> Leaf:
@@ -321,8 +324,10 @@ class PieceReader:
         if self._stop is None:
             self._stop = self._leaf.shard_rows(self._piece.shard)
         if self._stop is None and type(self._source).count_rows is not Source.count_rows:
-            counted = self._source.count_rows(self._piece.shard)
-            self._stop = self._leaf.counts[self._piece.shard] = counted
+            ends = self._leaf.ends
+            if self._piece.shard not in ends:
+                ends[self._piece.shard] = self._source.count_rows(self._piece.shard)
+            self._stop = ends[self._piece.shard]
 
     def close(self) -> None:
         if self._chunks is not None:

@@ -105,9 +105,7 @@ class MapRows(RowWise):
                     else {**output}
                     for row, output in zip(rows, outputs, strict=True)
                 ]
-            return [
-                _without(row, output, kept, gone) for row, output in zip(rows, outputs, strict=True)
-            ]
+            return [_without(row, output, kept) for row, output in zip(rows, outputs, strict=True)]
         except (TypeError, AttributeError):
             for at, output in enumerate(outputs):
                 if not isinstance(output, Mapping):
@@ -122,7 +120,7 @@ class MapRows(RowWise):
         return Block(table=table_from_rows(rows, self.target, first_row=seen, coerce=True))
 
 
-def _without(row: Any, output: Any, kept: list[str], gone: frozenset[str]) -> dict[str, Any]:
+def _without(row: Any, output: Any, kept: list[str]) -> dict[str, Any]:
     made = {name: row[name] for name in kept}
     if output is row:
         return made
@@ -161,7 +159,6 @@ class MapBatches(Unary):
     drop_last: bool = False
     remove: tuple[str, ...] = ()
     target: Features | None = None
-    from_blocks: bool = False
 
     def parameters(self) -> Any:
         target = None if self.target is None else self.target.to_dict()
@@ -182,6 +179,9 @@ class MapBatches(Unary):
 
     def mixed(self, parts: int, run: int) -> Any:
         return super().mixed(parts, run) if not self.call.with_indices else self
+
+    def balanced(self, count: int, index: int, pad: bool = False) -> Any:
+        return None if self.call.with_indices else self._shared(count, index, pad)
 
     def refined(self, count: int) -> Any:
         return super().refined(count) if not self.call.with_indices else None

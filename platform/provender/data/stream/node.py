@@ -185,3 +185,8 @@ class Unary(Node):
     def refined(self, count: int) -> Node | None:
         child = self.child.refined(count)
         return None if child is None else self.over(child)
+
+    def _shared(self: U, count: int, index: int, pad: bool) -> U | None:
+        """`balanced` for operators of which one row need not be one row of the child."""
+        share = None if pad else self.child.balanced(count, index)
+        return None if share is None else self.over(share)
