@@ -19,6 +19,7 @@ from provender.refs import DatasetRef
 from provender.settings import Settings, load_settings
 from provender.store import Store
 from provender.training.diary import diary
+from provender.training.leasing import reading
 from provender.training.splits import SplitLike
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def load(
         wanted = for_context(wanted, input_context)
     catalog = open_catalog(settings)
     version = find_version(catalog, DatasetRef.parse(ref))
+    reading(settings.catalog, version.id, "load")
     store = Store.open(settings.store, scratch=str(settings.scratch))
     data = feed(store, version, split, wanted, ref, catalog, settings.home)
     if job := job or os.environ.get("PROVENDER_JOB"):
@@ -179,6 +181,7 @@ def data_source(
     settings = settings or load_settings()
     catalog = open_catalog(settings)
     version = find_version(catalog, DatasetRef.parse(ref))
+    reading(settings.catalog, version.id, "data_source")
     store = Store.open(settings.store, scratch=str(settings.scratch))
     return open_source(store, version, split, columns, catalog, settings.home)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +105,23 @@ def test_a_job_by_argument_or_environment(notes: Any, monkeypatch: Any) -> None:
     assert "position" not in one.facts
     assert tuple(two.splits) == ("train", "test")
     assert two.facts["position"]["step"] == 12
+
+
+def test_whoever_reads_keeps_the_version_from_being_removed(copied: Any) -> None:
+    import provender
+    from provender.data import load_dataset
+
+    began = datetime.now(UTC)
+    provender.load("notes", split="test", settings=copied.settings)
+    provender.data_source("notes", split="test", settings=copied.settings)
+    load_dataset("notes:1.0.0", split="test", streaming=True, settings=copied.settings)
+
+    def mine() -> list[str]:
+        found = copied.catalog.leases(copied.version.id)
+        # The copied catalog knows the leases of the version that it is a copy of.
+        return [each.purpose for each in found if each.acquired > began]
+
+    deadline = time.monotonic() + 30
+    while not mine() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert mine() == ["load"]

@@ -63,3 +63,21 @@ def lease(url: str, version_id: str, purpose: str) -> Lease:
     found = Lease(keeper, version_id, purpose)
     keeper.add(found)
     return found
+
+
+_reading: dict[tuple[int, str, str], Lease] = {}
+
+
+def reading(url: str, version_id: str, purpose: str) -> None:
+    """Leases a version until the process ends, once however often it is opened.
+
+    For readers that nobody closes: `tf.data` pipelines, streams, sources that a sampler holds.
+
+    Args:
+        url: the catalog's.
+        version_id: the version that is read.
+        purpose: what reads it, shown by ``provender leases``.
+    """
+    key = (os.getpid(), url, version_id)
+    if key not in _reading:
+        _reading[key] = lease(url, version_id, purpose)

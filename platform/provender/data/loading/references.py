@@ -61,7 +61,9 @@ def _published(
 ) -> Named:
     from provender.data.sources.version import VersionSource, split_names
     from provender.store import Store
+    from provender.training.leasing import reading
 
+    reading(settings.catalog, version.id, "load_dataset")
     store = Store.open(settings.store, scratch=str(settings.scratch))
     sources = {
         split: VersionSource.open(store, version, split, catalog=catalog, options=options)
