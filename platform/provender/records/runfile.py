@@ -237,9 +237,7 @@ class RunBuffer:
         halves = halves.astype(np.uint64).reshape(-1, DIGEST_BYTES // 8)
         return halves, np.concatenate([np.array(b.sizes, np.int64) for b in self._batches])
 
-    def _summary(
-        self, summarize: Summarize, halves: np.ndarray, sizes: np.ndarray
-    ) -> bytes | None:
+    def _summary(self, summarize: Summarize, halves: np.ndarray, sizes: np.ndarray) -> bytes | None:
         starts = np.cumsum(sizes + OVERHEAD) - sizes - FOOTER_BYTES
         buffer = np.frombuffer(self._view, np.uint8, self.used)
         return summarize(buffer, starts, sizes, halves[:, 0], halves[:, 1])

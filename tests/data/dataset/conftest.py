@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.data.dataset.programs import Lab
 
 from provender.data import cache
 
@@ -21,3 +22,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "hf"))
     yield folder
     cache.enable_caching()
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(
+        pa.table({"a": list(range(100)), "t": [str(i) for i in range(100)]}),
+        tmp_path / "data.parquet",
+    )
+    return Lab(tmp_path)

@@ -31,6 +31,26 @@ def tell(**facts):
 """
 
 
+DATA = """
+ds = Dataset.from_parquet(os.environ.get("DATA", "data.parquet"))
+"""
+MAP = """
+def double(row):
+    called()
+    return {"b": row["a"] * 2}
+
+out = ds.map(double)
+tell(rows=len(out), last=out[-1], fingerprint=out._fingerprint)
+"""
+
+NUMBERS = MAP.replace("last=out[-1]", "last=int(out[-1]['b'])")
+
+
+def changed(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
 @dataclass
 class Lab:
     """A folder with a home, a cache and programs.

@@ -6,6 +6,7 @@ import asyncio
 import json
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,21 @@ def test_written_and_read_again(kind: str, tmp_path: Path) -> None:
     assert getattr(ds, f"to_{kind}")(path) == 13
     again = getattr(IterableDataset, f"from_{kind}")(path)
     assert list(again) == list(ds)
+
+
+def test_an_arrow_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.arrow"
+    table = stream().to_arrow()
+    with pa.OSFile(str(path), "wb") as out, pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    assert list(IterableDataset.from_file(str(path))) == list(stream())
+
+
+def test_what_is_known_of_a_dataset() -> None:
+    info = SimpleNamespace(description="Rows.", license="CC0", version="1.0.0")
+    ds = IterableDataset(make_source("table", 5, 1), info=info, split="train").map(twice)
+    assert (ds.description, ds.license, ds.version, ds.split) == ("Rows.", "CC0", "1.0.0", "train")
+    assert stream().citation is None
 
 
 def test_outputs() -> None:

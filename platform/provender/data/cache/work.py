@@ -106,7 +106,11 @@ class Work:
         """The rows of a finished piece, memory-mapped."""
         import pyarrow as pa
 
-        return pa.Table.from_batches(mapped_batches(os.path.join(self.folder, segment.file)))
+        path = os.path.join(self.folder, segment.file)
+        if batches := mapped_batches(path):
+            return pa.Table.from_batches(batches)
+        with pa.memory_map(path) as file:  # without rows there is only a schema
+            return pa.ipc.open_stream(file).read_all()
 
     def drop(self, segments: Iterable[Segment]) -> None:
         """Gives finished pieces up, e.g. because their types turn out not to fit."""

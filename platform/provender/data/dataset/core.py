@@ -16,6 +16,8 @@ with contextlib.suppress(ImportError):
 
 import provender.data.cache.folder
 import provender.data.dataset.engine
+import provender.data.features
+import provender.data.formats.python
 import provender.fingerprint.hasher  # noqa: F401
 from provender.data.dataset.access import Access
 from provender.data.dataset.base import Base, with_metadata

@@ -32,7 +32,7 @@ def pack(call: Call) -> bytes:
     Raises:
         TransformError: something cannot be sent; names the way to it.
     """
-    import cloudpickle  # type: ignore[import-untyped]
+    import cloudpickle
 
     try:
         return bytes(cloudpickle.dumps({"call": call, "modules": _module_values(call)}))

@@ -139,7 +139,7 @@ def _told(error: BaseException) -> tuple[dict[str, Any], bytes]:
     if cause is not None:
         text = "".join(traceback.format_exception(cause))
         with contextlib.suppress(Exception):
-            import cloudpickle  # type: ignore[import-untyped]
+            import cloudpickle
 
             data = cloudpickle.dumps(cause)
             pickle.loads(data)  # noqa: S301 - our own bytes: some exceptions cannot be made again

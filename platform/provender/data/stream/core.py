@@ -85,6 +85,12 @@ class Core:
         """What is known of the dataset: description, licence and so on."""
         return self._info
 
+    description = property(lambda self: getattr(self._info, "description", None))
+    citation = property(lambda self: getattr(self._info, "citation", None))
+    homepage = property(lambda self: getattr(self._info, "homepage", None))
+    license = property(lambda self: getattr(self._info, "license", None))
+    version = property(lambda self: getattr(self._info, "version", None))
+
     @property
     def fingerprint(self) -> str:
         """40 hex digits for the chain: its sources, functions and parameters."""
@@ -298,21 +304,21 @@ class Core:
     def _compiled_split(self) -> str | None:
         return self._compiled().split
 
-    def load_state_dict(self, state: Mapping[str, Any] | None) -> None:
+    def load_state_dict(self, state_dict: Mapping[str, Any] | None) -> None:
         """Lets the next pass go on from a position; the pass after it is a full one again.
 
         Args:
-            state: what `state_dict` returned, here, in another process, or through JSON; None
+            state_dict: what `state_dict` returned, here, in another process, or through JSON; None
                 drops a position that was loaded.
 
         Raises:
             ConflictError: it is a position of other data, of another chain, or of another share of
                 the rows; it says what differs.
         """
-        if state is None:
+        if state_dict is None:
             self._pending = None
             return
-        found = checked(state, self._chain)
+        found = checked(state_dict, self._chain)
         for seed, value in zip(seeds_of(self._node), found.get("seeds", []), strict=False):
             self._seeds = {**self._seeds, seed: int(value)}
         self._put_epoch(int(found["epoch"]))

@@ -97,6 +97,11 @@ class Making(Operators):
         return _loaded("parquet", path_or_paths, split, kwargs)
 
     @classmethod
+    def from_file(cls, filename: Any, split: str | None = None) -> Any:
+        """A stream of an Arrow file; see `provender.data.load_dataset`."""
+        return _loaded("arrow", filename, split, {})
+
+    @classmethod
     def from_json(cls, path_or_paths: Any, split: str | None = None, **kwargs: Any) -> Any:
         """A stream of JSON lines files; see `provender.data.load_dataset`."""
         return _loaded("json", path_or_paths, split, kwargs)

@@ -85,7 +85,15 @@ class Outputs(Making):
         features = self._plan.features()
         return pa.table({}) if features is None else features.arrow_schema.empty_table()
 
-    def to_parquet(self, path: Any, batch_size: int | None = None, **kwargs: Any) -> int:
+    def to_polars(self, batch_size: int | None = None, batched: bool = False) -> Any:
+        """All rows as a polars frame; with `batched` an iterator of frames. Needs polars."""
+        import polars as pl
+
+        if batched:
+            return (pl.from_arrow(table) for table in self._tables(batch_size or _ROWS))
+        return pl.from_arrow(self.to_arrow())
+
+    def to_parquet(self, path_or_buf: Any, batch_size: int | None = None, **kwargs: Any) -> int:
         """Writes a parquet file; returns how many rows."""
         import pyarrow.parquet as pq
 
@@ -93,28 +101,28 @@ class Outputs(Making):
         try:
             for table in self._tables(batch_size or 10_000):
                 if writer is None:
-                    writer = pq.ParquetWriter(path, table.schema, **kwargs)
+                    writer = pq.ParquetWriter(path_or_buf, table.schema, **kwargs)
                 writer.write_table(table.cast(writer.schema))
                 rows += table.num_rows
             if writer is None:
-                writer = pq.ParquetWriter(path, self.to_arrow().schema, **kwargs)
+                writer = pq.ParquetWriter(path_or_buf, self.to_arrow().schema, **kwargs)
         finally:
             if writer is not None:
                 writer.close()
         return rows
 
-    def to_json(self, path: Any, batch_size: int | None = None) -> int:
+    def to_json(self, path_or_buf: Any, batch_size: int | None = None) -> int:
         """Writes JSON lines; returns how many rows."""
         import json
 
         rows = 0
-        with open(path, "w", encoding="utf-8") as out:
+        with open(path_or_buf, "w", encoding="utf-8") as out:
             for table in self._tables(batch_size or _ROWS):
                 out.writelines(json.dumps(row, default=str) + "\n" for row in table.to_pylist())
                 rows += table.num_rows
         return rows
 
-    def to_csv(self, path: Any, batch_size: int | None = None) -> int:
+    def to_csv(self, path_or_buf: Any, batch_size: int | None = None) -> int:
         """Writes CSV with a line of names; returns how many rows."""
         import pyarrow.csv as pc
 
@@ -122,7 +130,7 @@ class Outputs(Making):
         try:
             for table in self._tables(batch_size or _ROWS):
                 if writer is None:
-                    writer = pc.CSVWriter(path, table.schema)
+                    writer = pc.CSVWriter(path_or_buf, table.schema)
                 writer.write_table(table.cast(writer.schema) if rows else table)
                 rows += table.num_rows
         finally:
