@@ -13,7 +13,7 @@ import pyarrow as pa
 from provender.data.errors import FeatureTypeError, unknown_column
 from provender.data.features.arrow import feature_of, from_doc, to_doc
 from provender.data.features.encoding import decode_nested, decodes, encode_nested, plain
-from provender.data.features.types import FeatureType, LargeList, List, lists_of, type_of
+from provender.data.features.types import FeatureType, LargeList, List, Value, lists_of, type_of
 
 _log = logging.getLogger("provender.data")
 
@@ -272,8 +272,11 @@ def _unified(first: FeatureType, second: FeatureType, where: str) -> FeatureType
         for name, each in second.items():
             made[name] = _unified(made[name], each, f"{where}/{name}") if name in made else each
         return made
-    if isinstance(first, List | LargeList) and type(first) is type(second):
-        made_list = copying.copy(first)
+    wider = _wider(first, second)
+    if wider is not None:
+        return wider
+    if isinstance(first, List | LargeList) and isinstance(second, List | LargeList):
+        made_list = copying.copy(first if isinstance(first, LargeList) else second)
         made_list.feature = _unified(first.feature, second.feature, f"{where}[]")
         return made_list
     raise FeatureTypeError(
@@ -282,6 +285,18 @@ def _unified(first: FeatureType, second: FeatureType, where: str) -> FeatureType
         hint="Cast one of them with ds.cast_column.",
         facts={"column": where, "expected": repr(first), "found": repr(second)},
     )
+
+
+_WIDER = {frozenset(("string", "large_string")): "large_string",
+          frozenset(("binary", "large_binary")): "large_binary"}  # fmt: skip
+"""Types that differ in how long a column may be, not in what it holds."""
+
+
+def _wider(first: FeatureType, second: FeatureType) -> FeatureType | None:
+    if not (isinstance(first, Value) and isinstance(second, Value)):
+        return None
+    found = _WIDER.get(frozenset((first.dtype, second.dtype)))
+    return Value(found) if found else None
 
 
 def _is_null(feature: FeatureType) -> bool:

@@ -93,7 +93,7 @@ class GeneratorSource(Source):
         rows = self._fn(**self._arguments(shard))
         iterator = iter(rows)
         try:
-            yield from _chunks(rows_from(iterator, first), first)
+            yield from _chunks(rows_from(iterator, first), first, self._features)
         finally:
             close(iterator)
 
@@ -125,10 +125,19 @@ def rows_from(rows: Iterator[Any], first: int) -> Iterator[Any]:
             yield row
 
 
-def _chunks(rows: Iterator[Mapping[str, Any]], first: int) -> Iterator[Chunk]:
+def _chunks(
+    rows: Iterator[Mapping[str, Any]], first: int, features: Features | None
+) -> Iterator[Chunk]:
     for at, gathered in growing(_checked(rows, first), first):
-        following = at + len(gathered)
-        yield Chunk(at, len(gathered), {"row": following}, rows=gathered)
+        position = {"row": at + len(gathered)}
+        if features is None:
+            yield Chunk(at, len(gathered), position, rows=gathered)
+            continue
+        from provender.data.features import table_from_rows
+
+        known = [{name: row.get(name) for name in features} for row in gathered]
+        table = table_from_rows(known, features, first_row=at, coerce=True)
+        yield Chunk(at, len(gathered), position, table=table)
 
 
 def _checked(rows: Iterator[Any], first: int) -> Iterator[Mapping[str, Any]]:

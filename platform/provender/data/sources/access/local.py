@@ -54,11 +54,12 @@ class LocalReader(RangeReader):
     """
 
     is_remote = False
+    _fd: int | None = None
 
     def __init__(self, file: DataFile) -> None:
         super().__init__(file)
         try:
-            self._fd: int | None = os.open(file.url, os.O_RDONLY | os.O_CLOEXEC)
+            self._fd = os.open(file.url, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise gone(file.name) from None
         except OSError as error:
