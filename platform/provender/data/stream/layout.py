@@ -7,6 +7,28 @@ from typing import Any
 REMOTE_ROWS = 256
 """Rows of a published version on an object store that are fetched together."""
 
+WINDOW = 65_536
+"""Rows of a window of a global shuffle in blocks, where nothing else is asked for."""
+
+_FEW, _MANY, _BLOCKS = 4, 8, 16
+
+
+def window_rows_of(rows: int, block: int) -> int:
+    """How many rows a global shuffle in blocks should read and permute together.
+
+    A few windows cannot be put into an order without a trace of the file order: so a split that is
+    only a few windows long is one window, and where blocks are small windows are so as well.
+
+    Args:
+        rows: rows of the split.
+        block: rows of a block.
+    """
+    if block * _BLOCKS * _FEW > WINDOW:
+        window = WINDOW
+    else:
+        window = min(WINDOW, max(-(-rows // _MANY), _BLOCKS * block))
+    return max(rows, 2) if rows <= _FEW * window else window
+
 
 def block_rows_of(source: Any) -> int:
     """How many rows a global shuffle should leave together.

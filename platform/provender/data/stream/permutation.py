@@ -16,6 +16,8 @@ from provender.data.stream.draws import Draws, key_of, order_of
 
 _ROUNDS = 8
 _SMALL = 1 << 16
+_ATTEMPTS, _LEAN = 64, 0.002
+"""Orders of windows that are tried, and the rank correlation with the file order that will do."""
 
 
 def mixed(values: np.ndarray) -> np.ndarray:
@@ -91,6 +93,8 @@ class BlockOrder:
         # Of the widths that fit, the one that leaves the fewest windows a block short.
         fitting = [wide for wide in range(most, max(most // 2, 2) - 1, -1) if wide % 2 == 0]
         wide = min(fitting, key=lambda each: -count % each) if count > 1 else 1
+        if window >= n:
+            wide = max(count, 1)
         windows = -(-count // wide)
         order = np.full((windows, wide), -1, np.int64)
         for stretch in range(wide):
@@ -107,10 +111,35 @@ class BlockOrder:
         lacking = sizes.sum(axis=1) < wide * block
         whole, short = np.flatnonzero(~lacking), np.flatnonzero(lacking)
         turn = np.concatenate([whole[: len(whole) // 2], short, whole[len(whole) // 2 :]])
+        if len(short):
+            turn = self._upright(order, sizes, turn)
         order, sizes = order[turn], sizes[turn]
         self._blocks, self._sizes = order, sizes
         self._starts = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
         self._last: tuple[int, Permutation] | None = None
+
+    def _upright(self, order: np.ndarray, sizes: np.ndarray, turn: np.ndarray) -> np.ndarray:
+        """An order of the windows that has next to no trace of where in the data they lie.
+
+        Args:
+            order: blocks of each window, shape ``[windows, wide]``.
+            sizes: rows of them.
+            turn: the order to begin with; of some random ones the best is taken if it leans.
+        """
+        rows = sizes.sum(axis=1)
+        middles = ((order * self.block + sizes / 2) * sizes).sum(axis=1) / rows - self.n / 2
+        best, least = turn, np.inf
+        for attempt in range(_ATTEMPTS):
+            own = rows[turn]
+            when = np.cumsum(own) - own / 2 - self.n / 2
+            # Spearman's correlation of the whole order, as far as the windows decide it.
+            lean = abs(float((own * when * middles[turn]).sum())) * 12 / float(self.n) ** 3
+            if lean < least:
+                best, least = turn, lean
+            if least < _LEAN:
+                break
+            turn = order_of(key_of(self._key, "turn", attempt), len(rows))
+        return best
 
     def window_end(self, place: int) -> int:
         """The place after the last of the window that `place` is in."""

@@ -172,6 +172,7 @@ def sunk(stride: Stride) -> Node:
 
 
 def spread(order: Sequence[int], count: int, index: int) -> list[int]:
-    """A contiguous share of a sequence."""
-    total = len(order)
-    return list(order[total * index // count : total * (index + 1) // count])
+    """A contiguous share of a sequence; where it is uneven the first shares are one longer."""
+    share, longer = divmod(len(order), count)
+    begin = index * share + min(index, longer)
+    return list(order[begin : begin + share + (1 if index < longer else 0)])
