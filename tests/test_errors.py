@@ -14,7 +14,11 @@ from provender import errors
 from provender.errors import ExampleError, ProvenderError
 
 CLASSES = sorted(
-    (c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, Exception)),
+    (
+        c
+        for c in vars(errors).values()
+        if isinstance(c, type) and issubclass(c, Exception) and not c.__name__.startswith("_")
+    ),
     key=lambda c: c.__name__,
 )
 TEXTS = st.none() | st.text(max_size=30)
@@ -38,7 +42,7 @@ def drawn() -> dict[str, tuple[str | None, int]]:
 
 def test_the_tree_is_drawn_as_it_is() -> None:
     real = {
-        c.__name__: (None if c is ProvenderError else c.__base__.__name__, c.exit_code)
+        c.__name__: (None if c is ProvenderError else c.__bases__[0].__name__, c.exit_code)
         for c in CLASSES
     }
     assert drawn() == real
@@ -88,3 +92,38 @@ def test_facts_are_the_errors_own() -> None:
     error = ProvenderError("m", facts=facts)
     facts["a"] = 2
     assert error.facts == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("cls", "builtin"),
+    [
+        (errors.SettingsError, ValueError),
+        (errors.SplitError, ValueError),
+        (errors.UnknownSplit, ValueError),
+        (errors.MissingFiles, FileNotFoundError),
+        (errors.MissingPath, FileNotFoundError),
+    ],
+    ids=lambda c: c.__name__,
+)
+def test_ported_except_clauses_catch_what_they_caught(
+    cls: type[ProvenderError], builtin: type[Exception]
+) -> None:
+    with pytest.raises(builtin):
+        raise cls("m", where="w")
+    assert issubclass(cls, ProvenderError)
+
+
+def test_missing_files_have_the_attributes_of_an_os_error() -> None:
+    import errno
+
+    for error in (
+        errors.MissingFiles("m", where="a.csv", hint="h", facts={"a": 1}),
+        errors.MissingPath("m", where="a.csv"),
+    ):
+        for each in (error, pickle.loads(pickle.dumps(error))):
+            assert (each.errno, each.filename) == (errno.ENOENT, "a.csv")
+            assert str(each) == str(error)
+
+
+def test_an_unknown_reference_is_no_lookup_error() -> None:
+    assert not issubclass(errors.UnknownReference, (LookupError, ValueError))

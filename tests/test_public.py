@@ -43,6 +43,7 @@ def test_importing_provender_imports_nothing_else() -> None:
         ("provender.Hasher", set()),
         ("provender.Catalog", {"sqlalchemy"}),
         ("provender.build; provender.plan; provender.builder", {"sqlalchemy"}),
+        ("provender.disable_caching; provender.is_caching_enabled", set()),
     ],
 )
 def test_a_name_pulls_only_what_it_needs(code: str, allowed: set[str]) -> None:
@@ -52,3 +53,18 @@ def test_a_name_pulls_only_what_it_needs(code: str, allowed: set[str]) -> None:
 def test_a_name_is_imported_once() -> None:
     assert provender.Hasher is provender.Hasher
     assert "Hasher" in vars(provender)
+
+
+def test_names_of_ported_code_are_those_of_the_data_package() -> None:
+    import provender.data as data
+
+    for name in (
+        "Dataset", "DatasetDict", "IterableDataset", "Features", "Value", "ClassLabel",
+        "concatenate_datasets", "interleave_datasets", "load_dataset", "load_from_disk",
+        "disable_caching", "enable_caching", "is_caching_enabled",
+    ):  # fmt: skip
+        assert getattr(provender, name) is getattr(data, name)
+    for name in data.__all__:
+        assert getattr(data, name) is not None
+    assert {"Split", "NamedSplit", "Column", "disable_progress_bar"} <= set(data.__all__)
+    assert data.Split.TRAIN == "train"

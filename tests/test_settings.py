@@ -158,6 +158,8 @@ def test_not_offline(project: Path, said: str) -> None:
         ("datasets = 3", "datasets"),
         ("[datasets]\nown = 3", "'own' needs a table"),
         ("[datasets.own]\nversion = '1.0.0'", "'own' needs a table"),
+        ("[datasets.own]\nkey = 'id'\nconfig = 'c'", "'own' needs a table"),
+        ("[datasets.own]", "'own' needs a table"),
         ("store = ", "not valid TOML"),
     ],
 )
@@ -221,6 +223,8 @@ def test_datasets(project: Path) -> None:
     assert (own.config, own.num_shards, own.allow_empty) == ("c", 3, True)
     assert own.kwargs == {"lang": "en"}
     assert found["mnist"].builder == "mnist"
+    only_checked = load(project, "[datasets.xsum.checks]\nmin_examples = 3").datasets["xsum"]
+    assert (only_checked.builder, only_checked.checks.min_examples) == ("", {"*": 3})
     assert found["mnist"].manual_dir is None
 
 

@@ -6,12 +6,15 @@ and exits with ``exit_code``.
 
     ProvenderError                 1
     ├── UnknownReference           3   a dataset, version, run ... that does not exist or cannot be read as one
+    │   ├── UnknownSplit           3   a split that a dataset does not have
+    │   └── MissingPath            3   a path or URL at which there is nothing
     ├── SettingsError              2   provender.toml, environment or option that makes no sense
     ├── BuilderError               4   the builder cannot be loaded, or broke while it ran
     │   ├── ExampleError           4   one example cannot be stored
     │   ├── DuplicateKeyError      4   two examples share one key
     │   └── SplitError             4   a split name or an empty split
     ├── InputError                 4   what comes from outside is missing or wrong
+    │   ├── MissingFiles           4   files that were to be read are not there
     │   ├── ManualFilesMissing     4
     │   ├── DownloadError          4
     │   │   └── ChecksumMismatch   4
@@ -21,12 +24,18 @@ and exits with ``exit_code``.
     ├── StoreError                 7   the store cannot be reached or written
     │   └── DiskFull               7
     ├── CatalogError               7   the catalog cannot be reached, or is of another revision
+    │   └── StatementRefused       2   a statement that the catalog's database refuses
     ├── WorkerDied                 8   a worker process ended without an answer
     └── ChecksFailed               9   a version is not what the project's checks ask for
+
+SettingsError, SplitError and UnknownSplit are a ValueError as well, MissingFiles and MissingPath a
+FileNotFoundError, so that code which caught those goes on working.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -100,7 +109,8 @@ def _by_name() -> dict[str, type[ProvenderError]]:
     todo: list[type[ProvenderError]] = [ProvenderError]
     while todo:
         kind = todo.pop()
-        found[kind.__name__] = kind
+        # A class made while running, of an error's class and a builtin one, has its name.
+        found.setdefault(kind.__name__, kind)
         todo.extend(kind.__subclasses__())
     return found
 
@@ -111,7 +121,32 @@ class UnknownReference(ProvenderError):
     exit_code = 3
 
 
-class SettingsError(ProvenderError):
+class UnknownSplit(UnknownReference, ValueError):
+    """A split that a dataset does not have; ``facts['splits']`` names those that it has."""
+
+
+class _Missing(ProvenderError, FileNotFoundError):
+    """What `MissingFiles` and `MissingPath` share: the attributes of an OSError."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        hint: str | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message, where=where, hint=hint, facts=facts)
+        self.errno = errno.ENOENT
+        self.strerror = os.strerror(errno.ENOENT)
+        self.filename = where
+
+
+class MissingPath(UnknownReference, _Missing):
+    """A path or URL at which there is nothing."""
+
+
+class SettingsError(ProvenderError, ValueError):
     """provender.toml, the environment or an option holds a value that makes no sense."""
 
     exit_code = 2
@@ -131,7 +166,7 @@ class DuplicateKeyError(BuilderError):
     """Two examples of one split share a key; ``facts`` holds both."""
 
 
-class SplitError(BuilderError):
+class SplitError(BuilderError, ValueError):
     """A split name that cannot be used, or a split without examples."""
 
 
@@ -139,6 +174,10 @@ class InputError(ProvenderError):
     """Something from outside is missing or is not what was expected."""
 
     exit_code = 4
+
+
+class MissingFiles(InputError, _Missing):
+    """Files that were to be read are not there; ``where`` is the path or pattern."""
 
 
 class ManualFilesMissing(InputError):
@@ -183,6 +222,12 @@ class CatalogError(ProvenderError):
     """The catalog cannot be reached, or its schema is older or newer than this code."""
 
     exit_code = 7
+
+
+class StatementRefused(CatalogError):
+    """A SQL statement that would do more than read, that makes no sense, or that took too long."""
+
+    exit_code = 2
 
 
 class WorkerDied(ProvenderError):

@@ -74,7 +74,8 @@ class DatasetEntry:
     """One ``[datasets.NAME]`` table of provender.toml: how a name is built.
 
     Attributes:
-        builder: ``module:Class``, ``file.py:Class`` or a registered TFDS name.
+        builder: ``module:Class``, ``file.py:Class`` or a registered TFDS name; empty where
+            the name is known without it: shipped, TFDS's, or built by path.
         config: builder config name.
         version: version to build.
         manual_dir: folder of the manual files of this dataset alone.
@@ -85,7 +86,7 @@ class DatasetEntry:
         checks: what a version must be to be published, or None.
     """
 
-    builder: str
+    builder: str = ""
     config: str | None = None
     version: str | None = None
     manual_dir: str | None = None
@@ -338,6 +339,10 @@ def _mirrors(doc: Any, path: Path | None) -> dict[str, tuple[str, ...]]:
     return {k: tuple([v] if isinstance(v, str) else v) for k, v in doc.items()}
 
 
+_OF_BUILDER = {"builder", "config", "version", "kwargs"}
+"""Keys of a dataset's table that say how it is made; the others hold however it is."""
+
+
 def _datasets(doc: Any, base: Path, path: Path | None) -> dict[str, DatasetEntry]:
     if not isinstance(doc, dict):
         message = "[datasets] must hold one table a dataset."
@@ -346,7 +351,9 @@ def _datasets(doc: Any, base: Path, path: Path | None) -> dict[str, DatasetEntry
     found = {}
     for name, table in doc.items():
         where = f"{path}, [datasets.{name}]"
-        if not isinstance(table, dict) or not isinstance(table.get("builder"), str):
+        # Shipped and TFDS's datasets, and those built by path, have a builder without it.
+        required = not isinstance(table, dict) or not table or set(table) & _OF_BUILDER
+        if required and not (isinstance(table, dict) and isinstance(table.get("builder"), str)):
             message = f"Dataset {name!r} needs a table with a `builder`."
             raise SettingsError(message, where=where, hint='builder = "package.module:Class"')
         _refuse_unknown(table, known, where)
@@ -355,7 +362,7 @@ def _datasets(doc: Any, base: Path, path: Path | None) -> dict[str, DatasetEntry
 
 
 def _entry(table: dict[str, Any], base: Path, where: str) -> DatasetEntry:
-    builder = table["builder"]
+    builder = table.get("builder", "")
     file, colon, attr = builder.rpartition(":")
     if colon and file.endswith(".py"):
         builder = f"{_folder(file, base)}:{attr}"

@@ -53,6 +53,16 @@ def test_a_projects_name_may_stand_for_a_shipped_or_a_tfds_builder(settings: Set
     assert spec_of(DatasetRef("their_mnist"), settings).source == "tfds:mnist"
 
 
+def test_a_name_that_is_only_checked_keeps_its_builder(tmp_path: Path) -> None:
+    text = "[datasets.digits.checks]\nmin_examples = 1\n[datasets.own]\nkey = 'id'\n"
+    (tmp_path / FILE_NAME).write_text(text)
+    settings = load_settings(cwd=tmp_path, environ={"HOME": str(tmp_path)})
+    assert spec_of(DatasetRef("digits"), settings).source == SHIPPED["digits"]
+    assert spec_of(DatasetRef("own"), settings, {"own": OWN}) == OWN
+    with pytest.raises(UnknownReference):
+        spec_of(DatasetRef("own"), settings)
+
+
 def test_shipped_builders_win_over_those_of_tfds(settings: Settings) -> None:
     assert "xsum" in registered_names()
     assert spec_of(DatasetRef("xsum"), settings, {"xsum": OWN}).source == SHIPPED["xsum"]

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import sqlite3
+from contextlib import closing
 
 from tests.cli.conftest import Project
 
@@ -95,3 +97,16 @@ def test_init_database_and_doctor(project: Project) -> None:
     assert project.json("db", "check") == {"catalog": status["catalog"], "differences": []}
     assert "already" in project.run("db", "upgrade").stdout
     assert isinstance(project.json("doctor"), list)
+
+
+def test_a_catalog_of_another_age_says_what_mends_it(project: Project) -> None:
+    project.run("db", "upgrade")
+    for revision, state, said in (
+        ("0003", "older", "provender db upgrade"),
+        ("0099", "newer", "Update Provender here"),
+    ):
+        with closing(sqlite3.connect(project.folder / "data" / "catalog.db")) as conn, conn:
+            conn.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+        assert said in project.run("db", "status", code=7).stdout
+        assert project.json("db", "status", code=7)["state"] == state
+        assert said in project.run("ui", "--port", "0", code=7).stderr

@@ -32,6 +32,8 @@ def test_bad_settings(project: Project) -> None:
 def test_a_command_line_that_cannot_be_read(project: Project) -> None:
     done = project.run("runs", "--limit", "none", code=2)
     assert "'none' is not a whole number of 1 or more" in done.stderr
+    done = project.run("ui", "--port", "70000", code=2)
+    assert "'70000' is not a whole number from 0 to 65535" in done.stderr
     doc = project.json("plan", code=2)
     assert doc["error"]["type"] == "UsageError"
     assert "REF" in doc["error"]["message"]

@@ -132,7 +132,7 @@ def test_tags(asked: Project) -> None:
     assert "Did you mean clean?" in asked.run("tag", "rm", "reviews:1.0.0", "claen", code=3).stderr
     assert asked.json("tag", "rm", "reviews:1.0.0", "clean")["tags"] == ["small"]
     assert "cannot be a tag" in asked.run("tag", "add", "reviews", "a b", code=2).stderr
-    assert asked.run("tag", "ls", "tokens").stdout.startswith("There is no such tag")
+    assert asked.run("tag", "ls", "tokens").stdout.startswith("It has no tag")
 
 
 def test_search(asked: Project) -> None:
@@ -199,14 +199,14 @@ def test_sql_limits(asked: Project) -> None:
     whole = asked.run("sql", query, "--limit", "0", "--format", "csv")
     assert (len(whole.stdout.splitlines()), whole.stderr) == (7, "")
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n"
-    assert "longer than 1 seconds" in asked.run("sql", endless, "--timeout", "1", code=7).stderr
+    assert "longer than 1 seconds" in asked.run("sql", endless, "--timeout", "1", code=2).stderr
 
 
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
-        (["DROP TABLE tag"], 7, "something else than read"),
-        (["SELECT * FROM v_version"], 7, "Did you mean v_versions"),
+        (["DROP TABLE tag"], 2, "something else than read"),
+        (["SELECT * FROM v_version"], 2, "Did you mean v_versions or version or version_id?"),
         (["SELECT 1", "--format", "parquet"], 2, "Add --output FILE"),
         (["SELECT 1", "--format", "cvs"], 2, "Did you mean csv?"),
         (["SELECT 1", "--output", "file.xlsx"], 2, "not clear from the name"),
@@ -269,3 +269,39 @@ def test_nothing_is_left_beside_an_output_that_cannot_be_written(asked: Project)
     asked.run("sql", "SELECT 1", "--format", "csv", "--output", "there", code=2)
     assert os.listdir(place) == []
     assert not Path(asked.folder / ".there.part").exists()
+
+
+def test_sql_numbers_that_json_does_not_have(asked: Project) -> None:
+    done = asked.run("sql", "SELECT 1e999 AS big, -1e999 AS small", "--json")
+    assert json.loads(done.stdout, parse_constant=pytest.fail)["rows"] == [
+        {"big": "inf", "small": "-inf"}
+    ]
+
+
+def test_versions_of_one_number_or_alias(asked: Project) -> None:
+    every = asked.json("versions", "reviews")
+    assert [each["version"] for each in every] == ["1.1.0", "1.0.0"]
+    assert [each["version"] for each in asked.json("versions", "reviews:1.0.0")] == ["1.0.0"]
+    assert [each["version"] for each in asked.json("versions", "reviews@latest")] == ["1.1.0"]
+    assert "1.0.0, 1.1.0" in asked.run("versions", "reviews:3.0.0", code=3).stderr
+
+
+def test_a_tag_that_nothing_bears_names_the_nearest(asked: Project) -> None:
+    assert "no tag yet" in asked.run("versions", "--tag", "reviewed").stdout
+    asked.run("tag", "add", "reviews:1.0.0", "reviewed")
+    for args in (("versions", "--tag", "revewed"), ("tag", "ls", "--tag", "revewed")):
+        assert "Did you mean reviewed?" in asked.run(*args).stdout
+    assert "No version of it" in asked.run("tag", "ls", "tokens", "--tag", "reviewed").stdout
+
+
+def test_a_search_for_nothing(asked: Project) -> None:
+    assert "no word" in asked.run("search", " ", code=2).stderr
+
+
+def test_what_was_retracted_before_says_so(asked: Project) -> None:
+    asked.run("retract", "reviews:1.0.0", "--reason", "labels shifted")
+    done = asked.run(
+        "retract", "reviews:1.0.0", "--reason", "other", "--successor", "reviews:1.1.0"
+    )
+    assert "was retracted before" in done.stdout and "labels shifted" in done.stdout
+    assert "aliases" not in done.stdout + done.stderr

@@ -12,7 +12,7 @@ from provender.cli.documents import plain
 from provender.cli.lineage_tree import tree_lines
 from provender.cli.lines import Lines
 from provender.cli.stage_rows import Row, cells
-from provender.cli.tables import Column, plain_lines
+from provender.cli.tables import Column, clean, plain_lines
 from provender.cli.units import bytes_text, iso, seconds_text
 from provender.cli.watching import Watch
 
@@ -159,3 +159,7 @@ def test_lineage_is_a_tree_in_which_nothing_is_drawn_twice() -> None:
     ]
     whole = list(tree_lines(Lineage(nodes, tuple(edges)), "up", verbose=True))
     assert sum("(see above)" in line for line in whole) > 0
+
+
+def test_text_that_a_terminal_would_obey_is_made_harmless() -> None:
+    assert clean("a\x1b[31mb\u202ec\u2066\u200fd\n") == "a\ufffd[31mb\ufffdc\ufffd\u200fd\n"

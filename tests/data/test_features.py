@@ -18,6 +18,7 @@ from provender.data.errors import (
     ColumnLengthError,
     FeatureTypeError,
     FormatError,
+    ReturnError,
     TransformError,
     unknown_column,
 )
@@ -53,6 +54,7 @@ def test_errors_are_caught_as_what_they_were_before() -> None:
         ColumnLengthError: (InputError, ValueError),
         FormatError: (InputError, ValueError),
         TransformError: (InputError,),
+        ReturnError: (TransformError, TypeError),
     }.items():
         error = kind("What.", where="there", hint="next", facts={"row": 3})
         assert all(isinstance(error, each) for each in others)

@@ -450,3 +450,36 @@ def test_what_a_null_does_to_its_neighbours() -> None:
     rows = list(formatter("numpy").rows(table))
     assert rows[0]["a"] == 2**53 - 1 and rows[0]["a"].dtype == np.int64
     assert rows[0]["b"].tolist() == [2**53 - 1] and np.isnan(rows[1]["a"])
+
+
+def test_their_features_may_be_passed_in() -> None:
+    import provender.data as ours
+
+    columns = {"a": [1, 2], "label": ["x", "y"], "l": [[1], [2]], "d": [{"v": 1}, {"v": 2}]}
+    theirs = hf.Features(
+        {
+            "a": hf.Value("int32"),
+            "label": hf.ClassLabel(names=["x", "y"]),
+            "l": hf.List(hf.Value("int16")),
+            "d": {"v": hf.Value("float32")},
+        }
+    )
+    expected = ours.Features(
+        {
+            "a": ours.Value("int32"),
+            "label": ours.ClassLabel(names=["x", "y"]),
+            "l": ours.List(ours.Value("int16")),
+            "d": {"v": ours.Value("float32")},
+        }
+    )
+    assert ours.Features(theirs) == expected
+    ds = ours.Dataset.from_dict(columns, features=theirs)
+    assert ds.features == expected
+    plain = ours.Dataset.from_dict({**columns, "label": [0, 1]})
+    assert plain.cast(theirs).features == expected
+    assert plain.cast_column("a", hf.Value("int8")).features["a"] == ours.Value("int8")
+    assert ds.map(lambda row: row, features=theirs).features == expected
+    stream = plain.to_iterable_dataset()
+    assert stream.cast(theirs).features == expected
+    assert stream.cast_column("a", hf.Value("int8")).features["a"] == ours.Value("int8")
+    assert ours.Features({"x": hf.Image(decode=False)})["x"] == ours.Image(decode=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import pickle
 import shutil
 import sys
 from collections.abc import Iterator
@@ -16,12 +17,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from provender.data import Dataset, DatasetDict, IterableDataset, load_dataset
+from provender.data import (
+    Dataset,
+    DatasetDict,
+    IterableDataset,
+    NamedSplit,
+    Split,
+    load_dataset,
+    load_from_disk,
+)
 from provender.data.errors import ColumnError
 from provender.data.features import ClassLabel, Features, Value
+from provender.data.loading import borrowed
 from provender.data.loading.data_files import expand_braces, resolve
 from provender.data.loading.formats import kind_of_name
-from provender.errors import InputError, SettingsError, SplitError, UnknownReference
+from provender.data.sources import JsonLinesSource
+from provender.errors import InputError, ProvenderError, SettingsError, SplitError, UnknownReference
 from provender.training.splits import even_splits
 
 
@@ -180,10 +191,157 @@ def test_an_unknown_split_says_what_there_is(folder) -> None:
         with pytest.raises(UnknownReference, match="no split 'tran'") as caught:
             load_dataset(str(folder), split=split)
         assert "Did you mean 'train'? The splits are train, test." in str(caught.value.hint)
-    with pytest.raises(SplitError, match="leaves the split"):
-        load_dataset(str(folder), split="train[:100]")
     with pytest.raises(SplitError, match="not a split expression"):
         load_dataset(str(folder), split="train[1")
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_slice_of_files_ends_where_they_do(folder, streaming: bool) -> None:
+    for split, expected in (
+        ("test[:30]", [*range(100, 105)]),
+        ("test[-30:]", [*range(100, 105)]),
+        ("test[7:9]", []),
+        ("test[2:30]+train[:1]", [102, 103, 104, 0]),
+    ):
+        with pytest.warns(UserWarning, match="leaves the split, which has 5 rows") as caught:
+            found = load_dataset(str(folder), split=split, streaming=streaming)
+        assert numbers(found) == expected
+        assert [each.filename for each in caught] == [__file__]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_list_of_splits_is_a_list_of_datasets(folder, tmp_path, streaming: bool) -> None:
+    found = load_dataset(str(folder), split=["train[:2]", "test"], streaming=streaming)
+    assert [numbers(each) for each in found] == [[0, 1], [*range(100, 105)]]
+    assert [str(each.split) for each in found] == ["train[:2]", "test"]
+    Dataset.from_dict({"i": [1, 2, 3]}).save_to_disk(tmp_path / "saved")
+    found = load_dataset(str(tmp_path / "saved"), split=["train[:1]", "train[1:]"])
+    assert [numbers(each) for each in found] == [[1], [2, 3]]
+
+
+def test_names_of_splits(folder) -> None:
+    class Theirs:
+        def to_spec(self) -> str:
+            return "train[1:3]"
+
+    class Named:
+        def __str__(self) -> str:
+            return "test"
+
+    assert numbers(load_dataset(str(folder), split=Split.TEST)) == [*range(100, 105)]
+    assert numbers(load_dataset(str(folder), split=Split("train"))) == [*range(20)]
+    assert numbers(load_dataset(str(folder), split=Named())) == [*range(100, 105)]
+    assert numbers(load_dataset(str(folder), split=Theirs())) == [1, 2]
+    made = Dataset.from_json(str(folder / "test.jsonl"))
+    assert type(made.split) is NamedSplit
+    assert (made.split, repr(made.split)) == ("train", "NamedSplit('train')")
+    assert Dataset.from_json(str(folder / "test.jsonl"), split="x").split == "x"
+    assert pickle.loads(pickle.dumps(Split.TRAIN)) == "train"
+
+
+def test_a_cache_folder_for_one_call(folder, tmp_path) -> None:
+    place = tmp_path / "elsewhere"
+    found = load_dataset(str(folder), split="train", cache_dir=place)
+    assert all(str(place) in each["filename"] for each in found.cache_files)
+    made = Dataset.from_json(str(folder / "test.jsonl"), cache_dir=str(place))
+    assert all(str(place) in each["filename"] for each in made.cache_files)
+    assert not (tmp_path / "home" / "cache").exists()
+
+
+def test_data_is_read_again_on_demand(folder, monkeypatch) -> None:
+    load_dataset(str(folder), split="test")
+    read: list[int] = []
+    real = JsonLinesSource.read
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        read.append(1)
+        return real(self, *args, **kwargs)
+
+    monkeypatch.setattr(JsonLinesSource, "read", counted)
+    for mode, reads in (
+        ("reuse_dataset_if_exists", 0),
+        ("force_redownload", 1),
+        ("reuse_cache_if_exists", 1),
+    ):
+        read.clear()
+        found = load_dataset(str(folder), split="test", download_mode=mode)
+        assert (numbers(found), len(read)) == ([*range(100, 105)], reads)
+
+
+def test_arguments_for_a_hub(folder, notes) -> None:
+    read = {"split": "test", "verification_mode": "no_checks", "trust_remote_code": True}
+    assert numbers(load_dataset(str(folder), **read, revision="main")) == [*range(100, 105)]
+    with pytest.warns(UserWarning, match="revision= is not used"):
+        load_dataset(str(folder), **read, revision="abc")
+    with pytest.warns(UserWarning, match="token= is only used for hf://"):
+        load_dataset(str(folder), **read, token="secret")
+    for name in ("download_mode", "verification_mode"):
+        with pytest.raises(SettingsError, match=f"{name} cannot be 'some'"):
+            load_dataset(str(folder), **{name: "some"})
+    with pytest.raises(SettingsError, match="has no revision") as caught:
+        load_dataset("notes", revision="1.0.0")
+    assert 'load_dataset("notes:1.0.0")' in str(caught.value)
+
+
+def test_a_token_reaches_the_hub() -> None:
+    asked = {"train": ["hf://datasets/a/b.csv"]}
+    assert borrowed.storage_options("csv", asked, {"x": 1}, "secret") == {
+        "x": 1,
+        "token": "secret",
+    }
+    assert borrowed.storage_options("csv", asked, {"token": "own"}, True) == {"token": "own"}
+
+
+def test_arguments_of_pandas(tmp_path) -> None:
+    text = 'a,b,c\n1,x,2020-01-02\n2,,2021-01-01\n3,"NA",2022-01-01\n'
+    (tmp_path / "d.csv").write_text(text)
+
+    def read(**how: Any) -> Any:
+        return load_dataset("csv", data_files="d.csv", split="train", **how)
+
+    assert read(usecols=["c", "a"]).column_names == read(usecols=[0, 2]).column_names == ["a", "c"]
+    assert read(na_filter=False)["b"][:] == ["x", "", "NA"]
+    assert read(quoting=3)["b"][:] == ["x", None, '"NA"']
+    assert read(dtype={"a": "float32"}).features["a"] == Value("float32")
+    assert read(dtype=str)["a"][:] == ["1", "2", "3"]
+    assert read(dtype={"a": int}).features["a"] == Value("int64")
+    assert read(dtype={"c": "timestamp[s]"})["c"][0].year == 2020
+    assert read(nrows=None, index_col=False, parse_dates=None).num_rows == 3
+    for name, value, way in (
+        ("nrows", 2, "train"),
+        ("index_col", 0, "usecols"),
+        ("parse_dates", ["c"], "dtype"),
+    ):
+        with pytest.raises(SettingsError, match=f"argument '{name}'") as caught:
+            read(**{name: value})
+        assert way in str(caught.value.hint)
+    for bad in ({"usecols": ["d"]}, {"dtype": {"d": "int64"}}):
+        with pytest.raises(ColumnError, match="'d'"):
+            read(**bad)
+    with pytest.raises(InputError, match="Quoting cannot be 2"):
+        read(quoting=2)
+
+
+def test_filters_of_parquet_name_the_way_out(tmp_path) -> None:
+    pq.write_table(pa.table({"i": [1, 2]}), tmp_path / "a.parquet")
+    with pytest.raises(SettingsError, match="argument 'filters'") as caught:
+        Dataset.from_parquet("a.parquet", filters=[("i", ">", 1)])
+    assert ".filter(" in str(caught.value.hint)
+
+
+def test_what_is_missing_is_a_file_not_found(tmp_path) -> None:
+    (tmp_path / "empty").mkdir()
+    for ask in (
+        lambda: load_dataset("json", data_files="nothing-*.jsonl"),
+        lambda: load_dataset("./empty"),
+        lambda: load_dataset("./nowhere"),
+        lambda: load_from_disk("nowhere"),
+        lambda: load_from_disk("empty"),
+        lambda: DatasetDict.load_from_disk("empty"),
+    ):
+        with pytest.raises(FileNotFoundError) as caught:
+            ask()
+        assert isinstance(caught.value, ProvenderError)
 
 
 def test_columns_and_features(folder) -> None:

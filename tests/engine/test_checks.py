@@ -117,6 +117,19 @@ def test_drift_is_measured_against_what_was_published() -> None:
     assert found(checks, given, before=Before("notes:1.0.0", {})) == [("max_drift", "skipped")]
 
 
+def test_a_feature_that_is_not_there_is_told() -> None:
+    given = figures(y=label([50, 50]))
+    before = Before("notes:1.0.0", given)
+    checks = Checks(max_drift={"y": 0.2, "yy": 0.1}, no_empty=("y", "x"), label_balance={"z": 0.1})
+    assert found(checks, given, before=before) == [
+        ("label_balance:z", "skipped"),
+        ("no_empty:train/y", "passed"),
+        ("no_empty:x", "skipped"),
+        ("max_drift:train/y", "passed"),
+        ("max_drift:yy", "skipped"),
+    ]
+
+
 def test_functions_of_the_project() -> None:
     def good(statistics):
         return None

@@ -86,7 +86,7 @@ def test_errors_survive_json_and_pickle() -> None:
 
 
 def test_unhashable_is_random_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hasher_module, "_warned", False)
+    monkeypatch.setattr(hasher_module, "_warned", set())
     state = random.getstate()
     thing = iter(()).__class__, (i for i in ())
     with pytest.warns(UserWarning, match="generator"):
@@ -99,6 +99,22 @@ def test_unhashable_is_random_with_one_warning(monkeypatch: pytest.MonkeyPatch) 
     assert said == again
     assert random.getstate() == state
     assert hash_or_random(1) == (Hasher.hash(1), None)
+
+
+def test_each_culprit_is_told_of_once_at_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hasher_module, "_warned", set())
+    one = (i for i in ())
+    with socket.socket() as other, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for thing in (one, other, one, other):
+            hash_or_random({"k": thing})
+        hash_or_random({"k": one}, "fn_kwargs")
+    said = [str(each.message) for each in caught]
+    assert len(said) == 3
+    assert "generator" in said[0]
+    assert "socket" in said[1]
+    assert "fn_kwargs -> key 'k'" in said[2]
+    assert {each.filename for each in caught} == {__file__}
 
 
 def test_registered_reducer_by_type_and_by_name() -> None:

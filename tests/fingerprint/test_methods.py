@@ -182,3 +182,24 @@ def test_files_visited(build: Any, tmp_path: Path) -> None:
 def test_no_such_method(build: Any) -> None:
     with pytest.raises(BuilderError, match="no method nothing"):
         method_tree(build(), "nothing")
+
+
+def test_a_static_method_counts_without_its_class(build: Any, tmp_path: Path) -> None:
+    def of(other: int, name: str) -> str:
+        text = (
+            f"class T:\n    OTHER = {other}\n    @staticmethod\n    def s(x): return x + 1\n"
+            "    def m(self): return self.OTHER\n"
+            "    @staticmethod\n    def uses(x): return x + T.OTHER\n"
+        )
+        build()
+        (tmp_path / "static.py").write_text(text)
+        sys.modules.pop("static", None)
+        importlib.invalidate_caches()
+        try:
+            return Hasher.hash(getattr(importlib.import_module("static").T, name))
+        finally:
+            sys.modules.pop("static", None)
+
+    assert of(1, "s") == of(22, "s")
+    assert of(1, "m") != of(22, "m")
+    assert of(1, "uses") != of(22, "uses")

@@ -242,3 +242,45 @@ def test_answers_cannot_be_changed(ask, story):
         found[0].status = "published"
     with pytest.raises(TypeError):
         found[0] = found[1]
+
+
+@pytest.mark.parametrize(
+    ("ask_for", "said"),
+    [
+        (lambda ask: ask.versions(status="publishd"), "no status 'publishd'"),
+        (lambda ask: ask.versions(status=["trial", "gone"]), "no status 'gone'"),
+        (lambda ask: ask.versions(limit=-1), "-1 is not a whole number"),
+        (lambda ask: ask.versions(offset=-1), "-1 is not a whole number"),
+        (lambda ask: ask.runs(limit=-3), "-3 is not a whole number"),
+        (lambda ask: ask.search("x", limit=-1), "-1 is not a whole number"),
+        (lambda ask: ask.sql("SELECT 1", limit=-1), "-1 is not a whole number"),
+        (lambda ask: ask.lineage("reviews", depth=-1), "-1 is not a whole number"),
+        (lambda ask: ask.lineage("reviews", depth="2"), "'2' is not a whole number"),
+    ],
+    ids=["status", "statuses", "limit", "offset", "runs", "search", "sql", "depth", "text"],
+)
+def test_arguments_that_make_no_sense(ask, story, ask_for, said):
+    with pytest.raises(SettingsError, match=said):
+        ask_for(ask)
+
+
+def test_one_status_is_enough(ask, story, catalog):
+    catalog.retract(story.one.id, "wrong", "ann", None)
+    assert [each.name for each in ask.versions(status="retracted")] == ["reviews:1.0.0"]
+
+
+def test_datasets_and_aliases_that_are_not_there(ask, story):
+    with pytest.raises(UnknownReference) as caught:
+        ask.datasets("reviws")
+    assert "reviews" in str(caught.value.hint)
+    with pytest.raises(UnknownReference) as caught:
+        ask.alias_history("reviews", "goldn")
+    assert caught.value.hint == "Did you mean @golden?"
+
+
+def test_sql_as_a_frame(ask, story):
+    frame = ask.sql("SELECT dataset, examples FROM v_versions ORDER BY 1").to_frame()
+    assert list(frame.columns) == ["dataset", "examples"] and len(frame) == 5
+    assert list(ask.sql("SELECT dataset FROM v_versions", limit=0).to_frame().columns) == [
+        "dataset"
+    ]

@@ -203,6 +203,18 @@ def test_objects_that_nothing_refers_to_go(copied):
     assert {each for each in files(copied) if each.startswith("objects/")} == needed
 
 
+def test_what_another_catalog_may_need_is_left_alone(copied, tmp_path):
+    lost = f"objects/ab/{'ab' * 32}/data.csv"
+    copied.store.write(lost, b"x" * 1000)
+    before = files(copied)
+    with Catalog.open(tmp_path / "other.db") as other:
+        place = replace(copied, catalog=other)
+        for report in (listed(place), swept(place)):
+            assert report.items == () and "does not know" in report.left_alone
+    assert files(copied) == before
+    assert ("object", "data.csv") in removed(swept(copied))
+
+
 def test_a_shard_of_two_versions_frees_nothing_for_one(copied, tmp_path):
     """Equal shards are one file with two names."""
     run_again(changed(copied, tmp_path, version="1.1.0"))

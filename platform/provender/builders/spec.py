@@ -90,7 +90,8 @@ def spec_of(
             where=str(ref),
             hint=f"`provender build {ref.name}` builds, `provender show {ref}` shows.",
         )
-    if entry := settings.datasets.get(ref.name):
+    entry = settings.datasets.get(ref.name)
+    if entry is not None and entry.builder:
         base = BuilderSpec(_source(entry.builder), entry.config, entry.version, entry.kwargs)
         return base.with_(ref.config, ref.version)
     if ref.name in SHIPPED:
@@ -100,7 +101,8 @@ def spec_of(
     names = registered_names()
     if ref.name in names:
         return BuilderSpec(f"tfds:{ref.name}", ref.config, ref.version)
-    known = [*settings.datasets, *SHIPPED, *(remembered or ()), *names]
+    own = [name for name, each in settings.datasets.items() if each.builder]
+    known = [*own, *SHIPPED, *(remembered or ()), *names]
     near = difflib.get_close_matches(ref.name, known, 4, 0.6)
     raise UnknownReference(
         f"There is no dataset {ref.name!r}.",

@@ -19,6 +19,7 @@ from provender.catalog.runs import Runs
 from provender.catalog.searching import Searching
 from provender.catalog.sql import Sql
 from provender.catalog.stages import Stages
+from provender.catalog.standing import Standings
 from provender.catalog.statistics import StatisticsAndChecks
 from provender.catalog.tags import Tags
 from provender.catalog.timeline import Timeline
@@ -37,6 +38,7 @@ class Catalog(
     Downloads,
     StatisticsAndChecks,
     Leases,
+    Standings,
     Sql,
     Tags,
     Overview,

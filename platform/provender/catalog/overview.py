@@ -96,6 +96,7 @@ class Overview(Session):
         *,
         config: str | None = None,
         include: Sequence[str] = LISTED,
+        number: str | None = None,
         tag: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
@@ -109,6 +110,7 @@ class Overview(Session):
             dataset: of this dataset.
             config: of this builder config.
             include: in one of these statuses.
+            number: of this number.
             tag: with this tag.
             since: registered at this time or later.
             until: registered before this time.
@@ -125,6 +127,8 @@ class Overview(Session):
             if config is not None:
                 keys = keys.where(_DATASET.c.config == config)
             query = query.where(_VERSION.c.dataset_id.in_(keys))
+        if number is not None:
+            query = query.where(_VERSION.c.version == number)
         if tag is not None:
             tagged = sa.select(t.tag.c.version_id).where(t.tag.c.name == tag)
             query = query.where(_VERSION.c.id.in_(tagged))

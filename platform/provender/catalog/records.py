@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from provender.catalog.processes import Owner
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Document = Mapping[str, Any]
 
@@ -379,6 +382,12 @@ class SqlResult:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     truncated: bool
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rows as a pandas frame, types as the database gave them; loads pandas."""
+        import pandas as pd
+
+        return pd.DataFrame.from_records(list(self.rows), columns=list(self.columns))
 
 
 def full_name(dataset: str, config: str | None) -> str:

@@ -26,7 +26,7 @@ from provender.catalog.records import SqlResult
 from provender.catalog.session import Session
 from provender.catalog.tables import metadata
 from provender.catalog.views import VIEWS
-from provender.errors import CatalogError
+from provender.errors import CatalogError, StatementRefused
 
 _BATCH = 1000
 _LONGEST_VALUE = 100_000_000
@@ -75,7 +75,8 @@ class Sql(Session):
             timeout: seconds after which the database gives up; None for no limit.
 
         Raises:
-            CatalogError: the database refuses the statement, or it took too long.
+            StatementRefused: the database refuses the statement, or it took too long.
+            CatalogError: the database cannot be reached.
         """
         try:
             if self._engine.dialect.name == "sqlite":
@@ -88,9 +89,9 @@ class Sql(Session):
             raise catalog_error(err, self._url) from err
 
 
-def _refused(statement: str, said: str, hint: str | None = None) -> CatalogError:
+def _refused(statement: str, said: str, hint: str | None = None) -> StatementRefused:
     known = f"The stable views are {', '.join(VIEWS)}."
-    return CatalogError(
+    return StatementRefused(
         f"The statement was refused: {said}",
         where=" ".join(statement.split())[:200],
         hint=hint or f"Give one SELECT; it may only read. {known}",
@@ -104,13 +105,14 @@ def _did_you_mean(said: str) -> str | None:
         return None
     name = (found["lite"] or found["pg"]).rpartition(".")[2]
     columns = {column for view in VIEWS.values() for column in view}
-    near = difflib.get_close_matches(name, [*VIEWS, *metadata.tables, *sorted(columns)], 3, 0.6)
+    known = sorted({*VIEWS, *metadata.tables, *columns})
+    near = difflib.get_close_matches(name, known, 3, 0.6)
     if near:
         return f"Did you mean {' or '.join(near)}?"
     return f"The stable views are {', '.join(VIEWS)}."
 
 
-def _too_long(statement: str, timeout: float | None) -> CatalogError:
+def _too_long(statement: str, timeout: float | None) -> StatementRefused:
     hint = "Ask for less, filter on dataset or id, or give it more time with --timeout."
     return _refused(statement, f"it took longer than {timeout:g} seconds.", hint)
 

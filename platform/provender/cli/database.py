@@ -37,9 +37,10 @@ def _where(call: Invocation) -> str:
 def status(call: Invocation) -> int:
     """Say which revision the catalog has and which is wanted. Changes nothing."""
     from provender.catalog import db
+    from provender.catalog.revisions import MENDED_BY, age
 
     now, wanted = db.current_revision(call.settings.catalog), db.head_revision()
-    state = "current" if now == wanted else "empty" if now is None else "not current"
+    state = "empty" if now is None else age(now)
     if call.json:
         doc = {"catalog": _where(call), "revision": now, "wanted": wanted, "state": state}
         call.out.document(doc)
@@ -52,8 +53,10 @@ def status(call: Invocation) -> int:
                 ("state", state),
             ]
         )
-        if state != "current":
-            call.out.remark("`provender db upgrade` brings it up to date.")
+        if state == "empty":
+            call.out.remark("The first build fills it, or `provender db upgrade`.")
+        elif state != "current":
+            call.out.remark(MENDED_BY[state])
     return 0 if state == "current" else CatalogError.exit_code
 
 

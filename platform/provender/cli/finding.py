@@ -11,6 +11,7 @@ from provender.cli.commands import command
 from provender.cli.invocation import Invocation
 from provender.cli.tables import Column, state_style
 from provender.cli.units import bytes_text, time_text
+from provender.errors import SettingsError
 
 
 def register(app: typer.Typer) -> None:
@@ -33,6 +34,8 @@ def search(
 ) -> None:
     """Find datasets by name, alias, tag, feature, split, licence, job, address or description."""
     text = " ".join(words)
+    if not text.strip():
+        raise SettingsError("There is no word to look for.", where="search")
     found = call.questions.search(text, limit=limit)
     if call.json:
         call.out.document({"hits": found, "truncated": found.more})

@@ -140,9 +140,6 @@ def alias_history(call: Invocation, ref: _AliasRef) -> None:
     """List every move of a dataset's aliases, or of one of them, newest first."""
     alias = DatasetRef.parse(ref).alias
     found = call.questions.alias_history(ref, alias)
-    if alias is not None and not found:
-        every = [each.name for each in call.questions.alias_history(ref)]
-        raise _unknown_alias(ref, alias, every)
     if call.json:
         call.out.document(found)
         return
@@ -212,7 +209,7 @@ def tag_ls(
         call.out.document(found)
         return
     if not found:
-        call.out.remark("There is no such tag. `provender tag add REF TAG` puts one on.")
+        call.out.remark(no_tag(call, tag))
         return
     columns = [
         Column("tag"),
@@ -223,6 +220,20 @@ def tag_ls(
     ]
     rows = [(e.tag, e.name, e.status, time_text(e.set_at), e.set_by) for e in found]
     call.out.table(columns, rows)
+
+
+def no_tag(call: Invocation, tag: str | None) -> str:
+    """What is said where no version bears a tag: which tag is near, or what there is."""
+    names = list(dict.fromkeys(each.tag for each in call.questions.tags()))
+    if not names:
+        return "There is no tag yet. `provender tag add REF TAG` puts one on."
+    if tag is None:
+        return "It has no tag. `provender tag add REF TAG` puts one on."
+    if tag in names:
+        return "No version of it bears such a tag."
+    near = difflib.get_close_matches(tag, names, 1)
+    hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(names[:12])}."
+    return f"No version bears the tag {tag!r}. {hint}"
 
 
 def _unknown_alias(ref: str, alias: str, known: list[str]) -> UnknownReference:

@@ -26,23 +26,32 @@ class _Plain:
         """Converts a value as it was typed, or a default as it was declared.
 
         Raises:
-            typer.BadParameter: a number is none, or is too small.
+            typer.BadParameter: a number is none, or is too small or too large.
         """
         kind = param.type_descriptor.annotation
         if kind == list[str]:
             return list(value or ())
         if kind is not int or value is None:
             return value
-        least = param.type_descriptor.parameter_info.min
+        declared = param.type_descriptor.parameter_info
+        least, most = declared.min, declared.max
         try:
             number = int(value)
         except ValueError:
             number = None
-        if number is None or (least is not None and number < least):
-            bound = f" of {least} or more" if least is not None else ""
-            message = f"{value!r} is not a whole number{bound}."
+        inside = number is not None and (
+            (least is None or number >= least) and (most is None or number <= most)
+        )
+        if not inside:
+            message = f"{value!r} is not a whole number{_bounds(least, most)}."
             raise typer.BadParameter(message, ctx=ctx, param=param)
         return number
+
+
+def _bounds(least: int | None, most: int | None) -> str:
+    if least is None:
+        return "" if most is None else f" of {most} or less"
+    return f" of {least} or more" if most is None else f" from {least} to {most}"
 
 
 _plain = _Plain()

@@ -180,7 +180,8 @@ def _unbuilt(call: Invocation, built: set[str]) -> list[dict[str, Any]]:
 
     sources = dict.fromkeys(registered_names(), "tfds")
     sources.update(dict.fromkeys(SHIPPED, "provender"))
-    sources.update(dict.fromkeys(call.settings.datasets, "project"))
+    own = [name for name, entry in call.settings.datasets.items() if entry.builder]
+    sources.update(dict.fromkeys(own, "project"))
     return [
         {"dataset": name, "source": source}
         for name, source in sorted(sources.items(), key=lambda each: (each[1] == "tfds", each[0]))

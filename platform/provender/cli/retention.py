@@ -140,7 +140,8 @@ def leases(call: Invocation, ref: p.OptionalRef = None) -> None:
 
     version = version_of(call, ref) if ref is not None else None
     held = call.catalog.leases(version.id if version else None)
-    names = {each.id: each.name for each in call.catalog.versions(include=_ALL)} if held else {}
+    read = call.catalog.summaries_by_id({each.version_id for each in held})
+    names = {id: each.name for id, each in read.items()}
     claims = [] if version else [c for c in call.catalog.claims() if c.key.startswith(_PLACES)]
     if call.json:
         call.out.document(
@@ -178,9 +179,6 @@ def leases(call: Invocation, ref: p.OptionalRef = None) -> None:
         for each in claims
     ]
     call.out.table(columns, rows)
-
-
-_ALL = ("published", "trial", "retracted", "replaced")
 
 
 def _document(lease: Any) -> dict[str, Any]:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "PROVENDER_UI_TOKEN"  # noqa: S105 - the name of a variable
 
-_LAST_PORT = 65535
-
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this group."""
@@ -32,7 +30,10 @@ def ui(
         str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, help="The port, up to 65535; 0 takes any free one.")
+        int,
+        typer.Option(
+            "--port", min=0, max=65535, help="The port, up to 65535; 0 takes any free one."
+        ),
     ] = 8420,
     open_browser: Annotated[
         bool, typer.Option("--open", help="Show the pages in the browser of this machine.")
@@ -132,10 +133,6 @@ def _check_catalog(call: Invocation) -> None:
 def _listen(host: str, port: int) -> socket.socket:
     """An open socket; the port is taken before the address is printed."""
     import socket
-
-    if port > _LAST_PORT:
-        message = f"{port} is no port: they end at {_LAST_PORT}."
-        raise SettingsError(message, where="--port", hint="--port 0 takes any free one.")
 
     try:
         family, _, _, _, place = socket.getaddrinfo(

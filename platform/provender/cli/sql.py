@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ from provender.cli.choices import chosen
 from provender.cli.commands import command
 from provender.cli.invocation import Invocation
 from provender.cli.tables import Column
+from provender.cli.units import counted
 from provender.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -74,7 +76,9 @@ def sql(
         columns = [Column(name) for name in found.columns]
         call.out.table(columns, [list(map(_cell, row)) for row in found.rows])
     if found.truncated:
-        call.out.aside(f"Cut off after {limit} rows; --limit raises that, --limit 0 lifts it.")
+        call.out.aside(
+            f"Cut off after {counted(limit, 'row')}; --limit raises that, --limit 0 lifts it."
+        )
 
 
 def _kind(call: Invocation, format: str | None, output: str | None) -> str:
@@ -139,15 +143,17 @@ def _objects(found: SqlResult) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: exact numbers as numbers or text, bytes as hex."""
+    """A value as JSON has it: exact numbers as numbers, infinities as text, bytes as hex."""
     from decimal import Decimal
 
     from provender.cli.documents import plain
 
-    if isinstance(value, Decimal):
+    if isinstance(value, Decimal) and value.is_finite():
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, (bytes, memoryview)):
         return bytes(value).hex()
+    if isinstance(value, (float, Decimal)) and not math.isfinite(value):
+        return str(value)
     if hasattr(value, "isoformat") and not hasattr(value, "tzinfo"):
         return value.isoformat()
     return plain(value)

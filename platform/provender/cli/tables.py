@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _GAP = "  "
 _NARROWEST = 30
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# With those that make a terminal show the text around them in another order.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 _STYLES = {
     "hit": "green",

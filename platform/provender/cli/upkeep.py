@@ -10,7 +10,7 @@ from provender.cli import parameters as p
 from provender.cli.commands import command
 from provender.cli.invocation import Invocation
 from provender.cli.tables import Column, state_style
-from provender.cli.units import bytes_text, counted
+from provender.cli.units import bytes_text, counted, time_text
 from provender.errors import DamageError
 
 _UNHEALTHY = 1
@@ -130,11 +130,19 @@ def retract(
             call.out.document(again)
         else:
             call.out.line(f"{again.name} is published again.")
+            if version.removed is not None:
+                remark = f"Its files were removed: `provender build {again.name}` makes them again."
+                call.out.remark(remark)
         return
     instead = version_of(call, successor, retracted=False) if successor else None
     found = run_retract(call.catalog, version, reason, successor=instead)
     if call.json:
         call.out.document(found)
+        return
+    if version.status == "retracted":
+        when = f"{time_text(found.retracted)} UTC by {found.retracted_by}"
+        call.out.line(f"{found.name} was retracted before, {when}: {found.retract_reason}")
+        call.out.remark("That stays as it is; --undo first, to say something else.")
         return
     call.out.line(f"{found.name} is retracted: {found.retract_reason}")
     if instead is not None:

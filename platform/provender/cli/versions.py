@@ -12,6 +12,7 @@ from provender.cli.completion import complete_tag
 from provender.cli.invocation import Invocation
 from provender.cli.tables import Column, state_style
 from provender.cli.units import bytes_text, short_id, time_text
+from provender.refs import DatasetRef
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,14 +42,17 @@ def versions(
     ] = 1000,
 ) -> None:
     """List versions, newest first, with their sizes, aliases and tags."""
-    dataset, config = None, None
+    dataset, config, number = None, None, None
     if ref is not None:
-        from provender.cli.references import known_dataset
+        from provender.cli.references import known_dataset, version_of
 
         dataset, config = known_dataset(call, ref)
+        asked = DatasetRef.parse(ref)
+        if asked.version or asked.alias:
+            number = version_of(call, ref).version
     # One more than asked for tells whether there are more.
     found = call.catalog.version_summaries(
-        dataset, config=config, tag=tag, limit=limit + 1 if limit else None
+        dataset, config=config, number=number, tag=tag, limit=limit + 1 if limit else None
     )
     cut = bool(limit) and len(found) > limit
     found = found[:limit] if cut else found
@@ -56,7 +60,10 @@ def versions(
         call.out.document(found)
         return
     if not found:
-        call.out.remark("There is no version yet. `provender build REF` makes one.")
+        from provender.cli.naming import no_tag
+
+        none = "There is no version yet. `provender build REF` makes one."
+        call.out.remark(none if tag is None else no_tag(call, tag))
         return
     columns = [
         Column("version"),

@@ -7,6 +7,7 @@
     ├── ColumnLengthError        columns of a batch differ in length; also a ValueError
     ├── FormatError              a format that does not exist or is not installed; also a ValueError
     └── TransformError           a transform broke, or returned what cannot be stored
+        └── ReturnError          a function returned what is no row or batch; also a TypeError
 
 The built-in bases are there so that code which caught those before goes on working.
 """
@@ -40,6 +41,10 @@ class TransformError(InputError):
 
     ``facts`` holds the row number and, where it is short enough to show, the row.
     """
+
+
+class ReturnError(TransformError, TypeError):
+    """A function given to a transform returned something that is no row or batch."""
 
 
 def unknown_column(name: object, columns: Iterable[str], where: str | None = None) -> ColumnError:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any
 
+from provender.fingerprint.caller import users_level
 from provender.fingerprint.encoding import DIGEST_SIZE, MAPPING, assemble, atom, digest
 from provender.fingerprint.graph import Walker, describe
 from provender.fingerprint.outline import outline
@@ -91,7 +92,11 @@ def _subject(obj: Any) -> Any:
     owner: Any = obj.__globals__
     for part in obj.__qualname__.split(".")[:-1]:
         owner = owner.get(part) if isinstance(owner, dict) else getattr(owner, part, None)
-    return ("method of", owner, obj) if isinstance(owner, type) else obj
+    if not isinstance(owner, type):
+        return obj
+    # A static method is handed no class: it works on what it names, as any function does.
+    written = vars(owner).get(obj.__qualname__.rpartition(".")[2])
+    return obj if isinstance(written, staticmethod) else ("method of", owner, obj)
 
 
 def hexadecimal(token: bytes) -> str:
@@ -131,25 +136,30 @@ def user_files(*objects: Any) -> frozenset[str]:
     return frozenset().union(*(Hasher.walk(obj).files for obj in objects))
 
 
-_warned = False
+_warned: set[str] = set()
 
 
-def hash_or_random(obj: Any) -> tuple[str, str | None]:
+def hash_or_random(obj: Any, name: str = "") -> tuple[str, str | None]:
     """The fingerprint, or a random one for what cannot be fingerprinted.
 
     The random digest comes from the operating system, never from the generators that training
-    code seeds. `warnings.warn` is called once in a process.
+    code seeds. `warnings.warn` is called once in a process for each culprit, at the line outside
+    of Provender that led here.
+
+    Args:
+        obj: any object.
+        name: what to call it in the path to the culprit, e.g. the argument it was given as; by
+            default its own name.
 
     Returns:
         The digest, and None; or a random digest, and the text that names the path to the culprit,
         each time, so that the caller knows the digest will not come again.
     """
-    global _warned
     try:
-        return Hasher.hash(obj), None
+        return hexadecimal(Walker().token(_subject(obj), name)), None
     except UnhashableError as e:
         text = f"{e.message}; its results are recomputed each time and never reused"
-        if not _warned:
-            _warned = True
-            warnings.warn(text, stacklevel=2)
+        if text not in _warned:
+            _warned.add(text)
+            warnings.warn(text, stacklevel=users_level())
         return secrets.token_hex(DIGEST_SIZE), text

@@ -15,6 +15,7 @@ _by_name: dict[str, Reducer] = {}
 _by_type: dict[type, Reducer] = {}
 _aliases: dict[str, type] = {}
 _on_change: list[Callable[[], None]] = []
+_version = 0
 
 _SHIPPED: Final[dict[str, str]] = {
     "airflow": "orchestration",
@@ -101,12 +102,19 @@ def register_reducer(type_or_qualified_name: str | type, fn: Reducer) -> None:
         fn: takes the instance; returns what to hash in its place, e.g. a dict of its parts. A
             reducer registered here goes before those that come with Provender.
     """
+    global _version
     if isinstance(type_or_qualified_name, type):
         _by_type[type_or_qualified_name] = fn
     else:
         _by_name[type_or_qualified_name] = fn
+    _version += 1
     for callback in _on_change:
         callback()
+
+
+def version() -> int:
+    """Grows with each registration, for look-ups that one may overtake."""
+    return _version
 
 
 def on_change(callback: Callable[[], None]) -> None:
@@ -135,7 +143,7 @@ def find_reducer(kind: type) -> Reducer | None:
             found = _resolve(name)
             if found is not None:
                 _aliases[name] = found
-    by_alias = {cls: _by_name[name] for name, cls in _aliases.items()}
+    by_alias = {cls: _by_name[name] for name, cls in list(_aliases.items())}
     for cls in kind.__mro__:
         reducer = _by_type.get(cls) or by_alias.get(cls) or _by_name.get(_qualified(cls))
         if reducer is not None:
@@ -150,8 +158,9 @@ def find_reducer(kind: type) -> Reducer | None:
 def _load(cls: type) -> None:
     home = _SHIPPED.get(str(cls.__module__).partition(".")[0])
     if home is not None and home not in _loaded:
-        _loaded.add(home)
+        # Noted last: until then other threads come here too, and wait for the import to end.
         import_module(f"provender.fingerprint.reducers.{home}")
+        _loaded.add(home)
 
 
 def _qualified(cls: type) -> str:

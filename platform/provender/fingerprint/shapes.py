@@ -28,13 +28,26 @@ def shape_of(obj: Any, walker: Walker) -> Shape:
     kind = type(obj)
     maker = _exact.get(kind) or _makers.get(kind)
     if maker is None:
-        maker = _makers[kind] = _find(kind)
+        maker = _remembered(kind)
     return maker(obj, walker)
 
 
 def set_maker(kind: type, maker: Maker) -> None:
     """Says how objects of exactly this type are taken apart; for the package's own types."""
     _exact[kind] = maker
+
+
+def _remembered(kind: type) -> Maker:
+    """Finds a maker and keeps it, unless a reducer was registered meanwhile.
+
+    No lock is held: finding one imports modules, whose import another thread may be waiting in.
+    """
+    while True:
+        before = registry.version()
+        maker = _makers[kind] = _find(kind)
+        if registry.version() == before:
+            return maker
+        _makers.pop(kind, None)
 
 
 def _find(kind: type) -> Maker:

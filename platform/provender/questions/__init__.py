@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from provender.questions.answers import RunDetails as RunDetails
     from provender.questions.answers import StageRun as StageRun
     from provender.questions.answers import VersionDetails as VersionDetails
+    from provender.questions.arguments import moment as moment
     from provender.questions.asking import Questions as Questions
     from provender.questions.asking import catalog as catalog
-    from provender.questions.asking import moment as moment
     from provender.questions.rows import Rows as Rows
     from provender.questions.statistics import FeatureStats as FeatureStats
 
@@ -57,7 +57,7 @@ _HOME = {
     "VersionDetails": "provender.questions.answers",
     "VersionSummary": "provender.catalog.answers",
     "catalog": "provender.questions.asking",
-    "moment": "provender.questions.asking",
+    "moment": "provender.questions.arguments",
 }
 
 __all__ = sorted(_HOME)

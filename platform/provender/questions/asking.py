@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +36,11 @@ from provender.questions.answers import (
     StageRun,
     VersionDetails,
 )
+from provender.questions.arguments import LISTED, counted_off, moment, one_more, statuses
 from provender.questions.finding import (
     dataset_of,
     is_id,
+    unknown_alias,
     unknown_dataset,
     unknown_job,
     version_id_of,
@@ -51,9 +53,6 @@ if TYPE_CHECKING:
     from provender.questions.diff import VersionDiff
     from provender.questions.statistics import FeatureStats
     from provender.settings import Settings
-
-LISTED = ("published", "trial", "retracted")
-"""The statuses that lists show unless told otherwise; ``replaced`` trials are left out."""
 
 
 class Questions:
@@ -85,15 +84,21 @@ class Questions:
             name: only this dataset, all its configs.
             limit: at most so many.
             offset: skip so many.
+
+        Raises:
+            UnknownReference: there is no such dataset.
         """
-        found = self.raw.dataset_summaries(name, limit=_one_more(limit), offset=offset)
+        skipped = counted_off(offset, "offset")
+        found = self.raw.dataset_summaries(name, limit=one_more(limit), offset=skipped)
+        if name is not None and not found and not self.raw.configs(name):
+            raise unknown_dataset(self.raw, name, name)
         return Rows.cut(found, DatasetSummary, limit)
 
     def versions(
         self,
         name: str | None = None,
         *,
-        status: Sequence[str] = LISTED,
+        status: str | Sequence[str] = LISTED,
         tag: str | None = None,
         since: datetime | date | str | None = None,
         until: datetime | date | str | None = None,
@@ -104,7 +109,7 @@ class Questions:
 
         Args:
             name: ``dataset`` or ``dataset/config``; without a config all of them.
-            status: in one of these statuses: published, trial, retracted, replaced.
+            status: in this status, or one of these: published, trial, retracted, replaced.
             tag: with this tag.
             since: registered at this time or later.
             until: registered before this time.
@@ -113,17 +118,18 @@ class Questions:
 
         Raises:
             UnknownReference: there is no such dataset.
+            SettingsError: there is no such status.
         """
         dataset, config = (None, None) if name is None else self._named(name)
         found = self.raw.version_summaries(
             dataset,
             config=config,
-            include=status,
+            include=statuses(status),
             tag=tag,
             since=None if since is None else moment(since),
             until=None if until is None else moment(until),
-            limit=_one_more(limit),
-            offset=offset,
+            limit=one_more(limit),
+            offset=counted_off(offset, "offset"),
         )
         return Rows.cut(found, VersionSummary, limit)
 
@@ -189,7 +195,8 @@ class Questions:
             text: words, or the beginnings of words.
             limit: at most so many.
         """
-        return Rows.cut(self.raw.search(text, limit=limit + 1), SearchHit, limit)
+        more = counted_off(limit, "limit") + 1
+        return Rows.cut(self.raw.search(text, limit=more), SearchHit, limit)
 
     # Where things come from, and where they go. ----------------------------------------------
 
@@ -205,11 +212,13 @@ class Questions:
 
         Raises:
             UnknownReference: the catalog knows nothing of it.
-            SettingsError: the direction is neither ``up`` nor ``down``.
+            SettingsError: the direction is neither ``up`` nor ``down``, or the depth no number.
         """
         if direction not in ("up", "down"):
             message = f"A direction is 'up' or 'down', not {direction!r}."
-            raise SettingsError(message, where="direction")
+            raise SettingsError(message, where="direction", hint="Ask twice for both.")
+        if depth is not None:
+            counted_off(depth, "depth")
         found = self.raw.lineage(self._node_id(ref), direction, depth)
         return LineageGraph(
             direction, depth, Rows(found.nodes, LineageNode), Rows(found.edges, LineageEdge)
@@ -234,7 +243,7 @@ class Questions:
         Raises:
             UnknownReference: no such job is on record; the message says which are near.
         """
-        found = self.raw.readings(job=job, limit=_one_more(limit))
+        found = self.raw.readings(job=job, limit=one_more(limit))
         if not found:
             raise unknown_job(self.raw, job)
         return Rows.cut(found, Reading, limit)
@@ -245,7 +254,7 @@ class Questions:
         Raises:
             UnknownReference: there is no such version.
         """
-        found = self.raw.readings(version_id=self._id(ref), limit=_one_more(limit))
+        found = self.raw.readings(version_id=self._id(ref), limit=one_more(limit))
         return Rows.cut(found, Reading, limit)
 
     def jobs(self) -> tuple[str, ...]:
@@ -263,7 +272,7 @@ class Questions:
         """
         ref = None if name is None else DatasetRef.parse(name)
         found = self.raw.runs(
-            ref.name if ref else None, _one_more(limit), config=ref.config if ref else None
+            ref.name if ref else None, one_more(limit), config=ref.config if ref else None
         )
         if ref is not None and not found and not self.raw.configs(ref.name):
             raise unknown_dataset(self.raw, ref.name, str(name))
@@ -321,9 +330,13 @@ class Questions:
         """The moves of a dataset's aliases, or of one of them, newest first.
 
         Raises:
-            UnknownReference: there is no such dataset.
+            UnknownReference: there is no such dataset, or never was such an alias of it.
         """
-        return Rows(self.raw.alias_history(*dataset_of(self.raw, name), alias), AliasChange)
+        whose = dataset_of(self.raw, name)
+        found = self.raw.alias_history(*whose, alias)
+        if alias is not None and not found:
+            raise unknown_alias(self.raw, *whose, alias)
+        return Rows(found, AliasChange)
 
     def tags(
         self, ref: str | None = None, *, tag: str | None = None, limit: int | None = None
@@ -342,7 +355,7 @@ class Questions:
                 given = {"version_id": self._id(ref)}
             else:
                 given = dict(zip(("dataset", "config"), dataset_of(self.raw, ref), strict=True))
-        found = self.raw.tags(tag=tag, limit=_one_more(limit), **given)
+        found = self.raw.tags(tag=tag, limit=one_more(limit), **given)
         return Rows.cut(found, TagRecord, limit)
 
     def as_of(self, ref: str, time: datetime | date | str) -> AsOf:
@@ -374,8 +387,10 @@ class Questions:
             timeout: seconds after which the database gives up; None for no limit.
 
         Raises:
-            CatalogError: the database refuses the statement.
+            StatementRefused: the database refuses the statement.
         """
+        if limit is not None:
+            counted_off(limit, "limit")
         return self.raw.sql(statement, limit, timeout=timeout)
 
     # Housekeeping. ---------------------------------------------------------------------------
@@ -425,32 +440,6 @@ class Questions:
         if not self.raw.configs(asked.name):
             raise unknown_dataset(self.raw, asked.name, name)
         return asked.name, None
-
-
-def moment(when: datetime | date | str) -> datetime:
-    """A point in time, aware, in UTC.
-
-    Args:
-        when: a datetime (without a zone it is UTC), a date (its first moment), or ISO 8601 text.
-
-    Raises:
-        SettingsError: the text is neither.
-    """
-    if isinstance(when, str):
-        try:
-            when = datetime.fromisoformat(when.strip())
-        except ValueError:
-            message = f"{when!r} is no time."
-            hint = "Give 2026-03-01, '2026-03-01 12:30' or 2026-03-01T12:30:00+01:00."
-            raise SettingsError(message, where="time", hint=hint) from None
-    if not isinstance(when, datetime):
-        when = datetime.combine(when, time())
-    return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
-
-
-def _one_more(limit: int | None) -> int | None:
-    """One row more than asked for tells whether there are more."""
-    return None if limit is None else limit + 1
 
 
 def catalog(

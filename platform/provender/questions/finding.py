@@ -6,6 +6,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING
 
+from provender.catalog.records import full_name
 from provender.errors import UnknownReference
 from provender.refs import DatasetRef
 
@@ -102,6 +103,19 @@ def unknown_dataset(catalog: Catalog, name: str, ref: str) -> UnknownReference:
         hint = "The catalog holds no dataset yet: `provender build NAME` makes one."
     return UnknownReference(
         f"There is no version of a dataset {name!r}.", where=ref, hint=hint, facts={"near": near}
+    )
+
+
+def unknown_alias(catalog: Catalog, dataset: str, config: str, alias: str) -> UnknownReference:
+    """The error for an alias that a dataset never had: which one is near, or which it had."""
+    names = sorted({each.name for each in catalog.alias_history(dataset, config)})
+    near = difflib.get_close_matches(alias, names, 1)
+    there = f"There were: {listed([f'@{each}' for each in names])}." if names else "It had none."
+    return UnknownReference(
+        f"{full_name(dataset, config)} never had an alias {alias!r}.",
+        where=f"{full_name(dataset, config)}@{alias}",
+        hint=f"Did you mean @{near[0]}?" if near else there,
+        facts={"near": near},
     )
 
 

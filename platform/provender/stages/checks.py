@@ -7,6 +7,7 @@ looked at and found wrong does.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
 import sys
@@ -87,18 +88,41 @@ def evaluate(
     found += _counts("min_examples", checks.min_examples, counts, lambda n, bound: n >= bound)
     found += _counts("max_examples", checks.max_examples, counts, lambda n, bound: n <= bound)
     if checks.label_balance:
-        found += _or_skipped("label_balance", _balance(checks.label_balance, figures))
+        judged = _balance(checks.label_balance, figures)
+        found += _or_skipped("label_balance", checks.label_balance, judged, figures)
     if checks.no_empty:
-        found += _or_skipped("no_empty", _no_empty(checks.no_empty, figures))
+        judged = _no_empty(checks.no_empty, figures)
+        found += _or_skipped("no_empty", checks.no_empty, judged, figures)
     if checks.max_drift:
         found += _drift(checks.max_drift, figures, before)
+        found += _unknown("max_drift", checks.max_drift, figures)
     for name, function in functions.items():
         found += _own(name, function, figures)
     return found
 
 
-def _or_skipped(name: str, found: Iterable[Outcome]) -> list[Outcome]:
-    return list(found) or [Outcome(name, "", SKIPPED, "No split has statistics of such a feature.")]
+def _or_skipped(
+    name: str, asked: Iterable[str], found: Iterable[Outcome], figures: Figures
+) -> list[Outcome]:
+    judged = [*found, *_unknown(name, asked, figures)]
+    return judged or [Outcome(name, "", SKIPPED, "No split has statistics of such a feature.")]
+
+
+def _unknown(name: str, asked: Iterable[str], figures: Figures) -> list[Outcome]:
+    """Says of every feature that is asked about by name and is not there that it is not."""
+    known = {feature for doc in figures.values() for feature in doc.get("features") or {}}
+    if not known:
+        return []
+    found = []
+    for each in asked:
+        if each != "*" and each not in known:
+            near = difflib.get_close_matches(each, known, 1)
+            hint = (
+                f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known))}."
+            )
+            message = f"There is no feature {each!r}; {hint}"
+            found.append(Outcome(name, each, SKIPPED, message))
+    return found
 
 
 def _state(good: bool) -> str:

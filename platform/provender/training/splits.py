@@ -18,11 +18,11 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from provender.errors import SplitError, UnknownReference
+from provender.errors import SplitError, UnknownSplit
 
 Rounding = Literal["closest", "pct1_dropremainder"]
 
@@ -95,6 +95,7 @@ def resolve_split(
     *,
     rounding: Rounding = "closest",
     where: str = "",
+    beyond: Callable[[str, int], object] | None = None,
 ) -> tuple[SplitSlice, ...]:
     """Finds the examples that an expression means.
 
@@ -104,20 +105,22 @@ def resolve_split(
         rounding: how per cents become examples; ``pct1_dropremainder`` makes every per cent the
             same number of examples and leaves out the rest.
         where: named in errors: the version.
+        beyond: called with an expression that leaves its split, and the split's number of
+            examples, instead of raising; the range ends where the split does.
 
     Returns:
         Ranges in the order written; empty ranges are kept.
 
     Raises:
-        UnknownReference: a split that the version does not have; the message says which it has.
+        UnknownSplit: a split that the version does not have; the message says which it has.
         SplitError: the expression cannot be read, or leaves the split's bounds.
     """
     if isinstance(split, EvenSplit):
-        whole = resolve_split(split.split, shards, rounding=rounding, where=where)
+        whole = resolve_split(split.split, shards, rounding=rounding, where=where, beyond=beyond)
         return tuple(_part(each, split) for each in whole)
     found: list[SplitSlice] = []
     for text in split.split("+"):
-        found += _term(text.strip(), shards, rounding, where or split)
+        found += _term(text.strip(), shards, rounding, where or split, beyond)
     return tuple(found)
 
 
@@ -132,7 +135,11 @@ def _part(whole: SplitSlice, part: EvenSplit) -> SplitSlice:
 
 
 def _term(
-    text: str, shards: Mapping[str, Sequence[int]], rounding: Rounding, where: str
+    text: str,
+    shards: Mapping[str, Sequence[int]],
+    rounding: Rounding,
+    where: str,
+    beyond: Callable[[str, int], object] | None,
 ) -> Iterable[SplitSlice]:
     found = _TERM.fullmatch(text)
     if not found:
@@ -150,14 +157,14 @@ def _term(
         raise unknown_split(name, shards, where)
     if borders is None:
         return [SplitSlice(name, 0, sum(shards[name]))]
-    return [_slice(text, name, borders, shards[name], rounding, where)]
+    return [_slice(text, name, borders, shards[name], rounding, where, beyond)]
 
 
-def unknown_split(name: str, known: Iterable[str], where: str) -> UnknownReference:
+def unknown_split(name: str, known: Iterable[str], where: str) -> UnknownSplit:
     """The error for a split that a version does not have."""
     known = list(known)
     near = difflib.get_close_matches(name, known, 1, 0.5)
-    return UnknownReference(
+    return UnknownSplit(
         f"There is no split {name!r}.",
         where=where,
         hint=(f"Did you mean {near[0]!r}? " if near else "")
@@ -167,7 +174,13 @@ def unknown_split(name: str, known: Iterable[str], where: str) -> UnknownReferen
 
 
 def _slice(
-    text: str, name: str, borders: str, lengths: Sequence[int], rounding: Rounding, where: str
+    text: str,
+    name: str,
+    borders: str,
+    lengths: Sequence[int],
+    rounding: Rounding,
+    where: str,
+    beyond: Callable[[str, int], object] | None,
 ) -> SplitSlice:
     parts = [each.strip() for each in borders.split(":")]
     found = [_BORDER.fullmatch(each) if each else None for each in parts]
@@ -186,12 +199,20 @@ def _slice(
     start, stop = (_absolute(each, unit, lengths, total, rounding, where) for each in values)
     start, stop = 0 if start is None else start, total if stop is None else stop
     if abs(start) > total or abs(stop) > total:
+        if beyond is not None:
+            beyond(text, total)
+            start, stop = (min(max(each, -total), total) for each in (start, stop))
+            return _counted_from_end(name, start, stop, total)
         raise SplitError(
             f"{text} leaves the split: {name!r} has {total:,} examples.",
             where=where,
             hint="Ask for fewer, or for per cent.",
             facts={"examples": total},
         )
+    return _counted_from_end(name, start, stop, total)
+
+
+def _counted_from_end(name: str, start: int, stop: int, total: int) -> SplitSlice:
     start, stop = (each + total if each < 0 else each for each in (start, stop))
     return SplitSlice(name, start, max(start, stop))
 

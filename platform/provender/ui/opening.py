@@ -24,6 +24,7 @@ def open_read_only(url: str) -> Catalog:
 
     from provender.catalog import db
     from provender.catalog.engine import make_engine, masked, parse_url
+    from provender.catalog.revisions import MENDED_BY, age
 
     parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite" and not Path(str(parsed.database)).is_file():
@@ -40,7 +41,7 @@ def open_read_only(url: str) -> Catalog:
         raise CatalogError(
             f"The catalog has revision {revision}, this code works with {wanted}.",
             where=masked(parsed),
-            hint="If the catalog is older: provender db upgrade. If it is newer: update Provender.",
+            hint=MENDED_BY[age(revision)],
         )
     engine = make_engine(parsed)
     sa.event.listen(engine, "connect", _forbid_writing)

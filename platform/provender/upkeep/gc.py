@@ -41,6 +41,7 @@ _SPELL_SECONDS = 5.0
 
 _WAIT_SECONDS = 30.0
 _BUSY = "builds are at work"
+_SHARED = "the store holds versions that this catalog does not know (see provender doctor)"
 
 Tell = Callable[[Item], None]
 Waiting = Callable[["ClaimRecord"], None]
@@ -101,8 +102,8 @@ def collect(
     """
     ground = _ground(settings, catalog, store, grace, keep)
     found = [each.item for each in _candidates(ground)]
-    busy = _BUSY if not Activity.now(catalog).idle else ""
-    return GcReport(tuple(found), False, busy, None)
+    busy = "" if Activity.now(catalog).idle else _BUSY
+    return GcReport(tuple(found), False, busy or (_SHARED if ground.is_shared else ""), None)
 
 
 def sweep(
@@ -152,6 +153,8 @@ def sweep(
                     continue
                 done.append(step)
                 tell(step)
+            if not left_alone and fresh().is_shared:
+                left_alone = _SHARED
         except BaseException as error:
             summary = {**_summary(done), "error": {"message": repr(error)}}
             interrupted = isinstance(error, KeyboardInterrupt)
@@ -195,7 +198,8 @@ def _candidates(ground: Ground) -> Iterator[Candidate]:
 def _rest(ground: Ground) -> Iterator[Candidate]:
     """What belongs to no version; a folder that two reasons name is listed once."""
     seen: set[str] = set()
-    for part in (gc_items.remains, gc_items.objects, gc_items.work):
+    own = () if ground.is_shared else (gc_items.objects, gc_items.work)
+    for part in (gc_items.remains, *own):
         for each in part(ground):
             if each.item.where not in seen:
                 seen.add(each.item.where)

@@ -19,13 +19,14 @@ from provender.errors import CatalogError, ConflictError
 from provender.store import Store, remove_directory
 from provender.upkeep.activity import Activity
 from provender.upkeep.findings import Problem
-from provender.upkeep.gc_reach import ALL, Reach, freed, local_age, reach, stored_age
+from provender.upkeep.gc_reach import Reach, freed, local_age, reach, stored_age
 from provender.upkeep.leftovers import Workshop, leftovers
 from provender.upkeep.shelves import strays
 from provender.upkeep.temporary import newest_change, remove_local, size_of, temporary_files
 
 if TYPE_CHECKING:
-    from provender.catalog import Catalog, VersionRecord
+    from provender.catalog import Catalog
+    from provender.catalog.standing import Standing
 
 VERSION, OBJECT, WORK, LEFTOVER = "version", "object", "work", "leftover"
 
@@ -95,9 +96,20 @@ class Ground:
     who: str
 
     @cached_property
-    def versions(self) -> list[VersionRecord]:
+    def versions(self) -> list[Standing]:
         """All versions, newest first."""
-        return self.catalog.versions(include=ALL)
+        return self.catalog.standings()
+
+    @cached_property
+    def standing(self) -> frozenset[str]:
+        """Folders of the versions whose files are there."""
+        return frozenset(each.path for each in self.versions if each.removed is None)
+
+    @cached_property
+    def is_shared(self) -> bool:
+        """Whether the store holds versions of another catalog, whose needs are not known here."""
+        found = strays(self.catalog, self.store, Activity.now(self.catalog))
+        return any(each.finding.kind == "unregistered" for each in found)
 
     @cached_property
     def leased(self) -> frozenset[str]:
@@ -112,8 +124,7 @@ class Ground:
     @cached_property
     def reach(self) -> Reach:
         """What must be kept when the doomed versions are gone."""
-        gone = self.doomed
-        return reach(self.catalog, [v for v in self.versions if v.id not in gone and not v.removed])
+        return reach(self.catalog, self.doomed)
 
     def seconds_since(self, when: Any) -> float:
         """Seconds since a time that the catalog recorded."""
@@ -136,13 +147,13 @@ def _doomed(ground: Ground) -> Iterator[tuple[str, str]]:
             yield version.id, why
 
 
-def _why_doomed(ground: Ground, version: VersionRecord, rank: int) -> str:
+def _why_doomed(ground: Ground, version: Standing, rank: int) -> str:
     """Why a version's files may go, or ''."""
     if version.status == "retracted":
         if ground.seconds_since(version.retracted) > ground.grace:
             return f"retracted {version.retracted:%Y-%m-%d}: {version.retract_reason}"
         return ""
-    if ground.seconds_since(version.created) <= ground.grace or version.aliases:
+    if ground.seconds_since(version.created) <= ground.grace or version.aliased:
         return ""
     if version.status == "trial":
         return "" if _was_read(ground, version) else "a trial that nobody reads"
@@ -151,7 +162,7 @@ def _why_doomed(ground: Ground, version: VersionRecord, rank: int) -> str:
     return ""
 
 
-def _was_read(ground: Ground, version: VersionRecord) -> bool:
+def _was_read(ground: Ground, version: Standing) -> bool:
     """Whether a job has read it within the grace period."""
     return any(
         ground.seconds_since(each.started) <= ground.grace
@@ -163,7 +174,7 @@ def versions(ground: Ground) -> Iterator[Candidate]:
     """Versions whose files may go, and what is left of those that were being removed."""
     for version in ground.versions:
         why = ground.doomed.get(version.id, "")
-        if not why and version.removed is not None and version.path not in _standing(ground):
+        if not why and version.removed is not None and version.path not in ground.standing:
             why = "its removal was interrupted"
         if not why or (not ground.store.list(version.path) and version.removed is not None):
             continue
@@ -172,11 +183,7 @@ def versions(ground: Ground) -> Iterator[Candidate]:
         yield Candidate(item, _version_remover(ground, version, why))
 
 
-def _standing(ground: Ground) -> frozenset[str]:
-    return frozenset(each.path for each in ground.versions if each.removed is None)
-
-
-def _version_remover(ground: Ground, version: VersionRecord, why: str) -> Callable[[], str]:
+def _version_remover(ground: Ground, version: Standing, why: str) -> Callable[[], str]:
     catalog, store = ground.catalog, ground.store
     ref = full_name(version.dataset, version.config)
 
@@ -198,7 +205,7 @@ def _version_remover(ground: Ground, version: VersionRecord, why: str) -> Callab
                 if held:
                     return f"read by {held[0].owner}"
                 now = catalog.version_by_id(version.id)
-                if now.path != version.path or _is_taken(catalog, now):
+                if now.path != version.path or _is_taken(catalog, version):
                     return "its folder was moved meanwhile"
                 remove_directory(store, version.path)
                 return ""
@@ -208,11 +215,11 @@ def _version_remover(ground: Ground, version: VersionRecord, why: str) -> Callab
     return remove
 
 
-def _is_taken(catalog: Catalog, version: VersionRecord) -> bool:
+def _is_taken(catalog: Catalog, version: Standing) -> bool:
     """Whether another version lies in its folder now."""
     return any(
-        each.path == version.path and each.id != version.id and each.removed is None
-        for each in catalog.versions(version.dataset, ALL, config=version.config)
+        each.id != version.id and each.removed is None
+        for each in catalog.standings(version.path, dataset=version.dataset)
     )
 
 

@@ -3,13 +3,13 @@
 - The folder of every version that stands, and of every one that somebody reads.
 - Of the stages behind those versions, and of the newest success of every stage of every dataset
   (what the next build goes on from): the downloads, plans and statistics that they recorded, and
-  the shards and runs that lie where they were made.
+  the shards that lie where they were made.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,11 +18,8 @@ from typing import TYPE_CHECKING, Any
 from provender.store import Store
 
 if TYPE_CHECKING:
-    from provender.catalog import Catalog, StageRecord, VersionRecord
+    from provender.catalog import Catalog
 
-ALL = ("published", "trial", "retracted", "replaced")
-_DATASETS = "SELECT DISTINCT dataset, config FROM stage_execution ORDER BY dataset, config"
-_MOST = 1_000_000
 _TIMES = ("updated", "timeCreated", "mtime", "LastModified", "last_modified", "created")
 
 
@@ -33,38 +30,29 @@ class Reach:
     Attributes:
         stages: fingerprints of the stages that count.
         objects: digests, names of folders ``objects/<aa>/<digest>``.
-        places: files and folders under construction that those stages refer to.
     """
 
     stages: frozenset[str]
     objects: frozenset[str]
-    places: frozenset[str]
 
 
-def reach(catalog: Catalog, kept: Iterable[VersionRecord]) -> Reach:
+def reach(catalog: Catalog, gone: Container[str]) -> Reach:
     """Works out what is needed.
 
     Args:
         catalog: what was recorded.
-        kept: the versions whose files stay.
+        gone: ids of the versions whose files do not stay.
     """
-    wanted: set[str] = set()
-    for version in kept:
-        wanted.update(each for each in (version.info.get("stages") or {}).values() if each)
-    records: dict[str, StageRecord] = dict(catalog.find_stages(wanted))
-    # A dataset none of whose builds was ever published has stages, and no row of its own.
-    for dataset, config in catalog.sql(_DATASETS, limit=_MOST).rows:
-        for stage in catalog.last_stages(str(dataset), str(config)).values():
-            if stage.state == "succeeded":
-                records[stage.fingerprint] = stage
-    for stage in catalog.stages(state="running", limit=None):
-        wanted.add(stage.fingerprint)
     objects: set[str] = set()
-    places: set[str] = set()
-    for stage in records.values():
-        objects.update(_objects(stage.result))
-        places.update(output.uri for output in stage.outputs)
-    return Reach(frozenset(wanted | records.keys()), frozenset(objects), frozenset(places))
+
+    def see(result: Mapping[str, Any]) -> None:
+        objects.update(_objects(result))
+
+    stages = catalog.stages_behind(gone)
+    catalog.see_results(stages, see)
+    stages |= catalog.stages_to_go_on_from(see)
+    stages.update(each.fingerprint for each in catalog.stages(state="running", limit=None))
+    return Reach(frozenset(stages), frozenset(objects))
 
 
 def _objects(result: Mapping[str, Any]) -> Iterable[str]:

@@ -46,7 +46,7 @@ def shelves(catalog: Catalog, store: Store, activity: Activity) -> Iterator[Prob
 
 def strays(catalog: Catalog, store: Store, activity: Activity) -> Iterator[Problem]:
     """Folders of versions that the catalog does not know."""
-    rows = {each.path for each in catalog.versions(include=_LISTED)}
+    rows = {each.path for each in catalog.standings()}
     for folder in _version_folders(store):
         name = _name(folder)
         if folder not in rows and name not in activity.builds:
@@ -104,7 +104,7 @@ def _without_row(catalog: Catalog, store: Store, folder: str, name: str) -> Prob
 
 
 def _has_row(catalog: Catalog, folder: str) -> bool:
-    return any(each.path == folder for each in catalog.versions(include=_LISTED))
+    return bool(catalog.standings(folder))
 
 
 def _was_built_here(catalog: Catalog, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import os
 from collections.abc import Iterator
@@ -151,3 +152,16 @@ def test_an_object_store(ds: Dataset, bucket: str, tmp_path: Path) -> None:
         Dataset.load_from_disk(url)
     with pytest.raises(InputError, match="is missing"):
         Dataset.load_from_disk(f"{bucket}/nothing")
+
+
+def test_json_lines_are_written_as_hugging_face_datasets_writes_them() -> None:
+    hf = pytest.importorskip("datasets")
+    columns = {"a": [3, 4], "s": ["x", "y z"], "n": [None, 1], "l": [[1], [2, 3]], "b": [True] * 2}
+    written = []
+    for kind in (hf.Dataset, Dataset):
+        out = io.BytesIO()
+        count = kind.from_dict(columns).to_json(out, batch_size=1)
+        assert count == len(out.getvalue())
+        written.append(out.getvalue())
+    assert written[0] == written[1]
+    assert written[1].endswith(b"}\n")

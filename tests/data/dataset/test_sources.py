@@ -67,7 +67,7 @@ def test_a_generator_that_fails() -> None:
     def mixed() -> Iterator[dict[str, Any]]:
         yield from ({"n": at if at < 1500 else "x"} for at in range(2000))
 
-    with pytest.raises(FeatureTypeError, match=r"row 1,500"):
+    with pytest.raises(FeatureTypeError, match=r"row 1500"):
         Dataset.from_generator(mixed)
 
 

@@ -17,7 +17,7 @@ from tests.data.stream.chains import not_third, twice
 from tests.data.stream.exact import make_source, rows_of
 
 import provender
-from provender.data.errors import TransformError
+from provender.data.errors import ColumnError, TransformError
 from provender.data.features import ClassLabel, Features, Image, List, Value
 from provender.data.sources.base import Source
 from provender.data.stream import IterableDataset, IterableDatasetDict
@@ -163,6 +163,74 @@ def test_async_functions_run_side_by_side() -> None:
         return {"n": [len(batch["i"])] * len(batch["i"])}
 
     assert [row["n"] for row in stream(5).map(whole, batched=True, batch_size=2)] == [2, 2, 2, 2, 1]
+
+
+def test_async_filters_are_waited_for() -> None:
+    async def small(row: dict[str, Any]) -> bool:
+        await asyncio.sleep(0)
+        return row["i"] < 7
+
+    async def smalls(batch: dict[str, list[Any]]) -> list[bool]:
+        await asyncio.sleep(0)
+        return [value < 7 for value in batch["i"]]
+
+    class Small:
+        async def __call__(self, row: dict[str, Any]) -> bool:
+            return row["i"] < 7
+
+    async def numbered(row: dict[str, Any], index: int) -> bool:
+        return index < 7
+
+    ds = stream(3000)
+    for kept in (
+        ds.filter(small),
+        ds.filter(smalls, batched=True),
+        ds.filter(Small()),
+        ds.filter(lambda row: small(row)),
+        ds.filter(numbered, with_indices=True),
+    ):
+        assert [row["i"] for row in kept] == list(range(7))
+
+
+@pytest.mark.parametrize("name", ["map", "filter"])
+def test_rows_before_an_error_of_an_async_function_are_given(name: str) -> None:
+    async def broken(row: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        return {"x": 1 / (row["i"] - 42)}
+
+    rows: list[Any] = []
+    with pytest.raises(ZeroDivisionError) as caught:
+        rows.extend(getattr(stream(3000), name)(broken))
+    assert len(rows) == 42
+    assert "called for row 42 of this pass" in "".join(caught.value.__notes__)
+
+
+@pytest.mark.parametrize("batched", [False, True], ids=["rows", "batches"])
+def test_map_with_features_gives_those_columns(batched: bool) -> None:
+    features = Features({"i": Value("int32"), "new": Value("string")})
+
+    def mapped(ds: IterableDataset, function: Any, **options: Any) -> IterableDataset:
+        return ds.map(function, batched=batched, features=features, **options)
+
+    made = mapped(stream(3), lambda given: {}, remove_columns="t")
+    assert list(made) == [{"i": number, "new": None} for number in range(3)]
+    assert made.features == features
+    for wrong in (
+        mapped(stream(3), lambda given: {"news": given["i"]}, remove_columns="t"),
+        mapped(stream(3), lambda given: {}),
+    ):
+        with pytest.raises(ColumnError, match="features= does not name"):
+            list(wrong)
+
+
+def test_tables_with_features_are_those_columns() -> None:
+    features = Features({"i": Value("int32"), "new": Value("string")})
+    table = (
+        stream(3)
+        .with_format("arrow")
+        .map(lambda table: table.drop(["t"]), batched=True, features=features)
+    )
+    assert list(table.with_format(None)) == [{"i": n, "new": None} for n in range(3)]
 
 
 def test_functions_see_the_format_that_was_set_before_them() -> None:

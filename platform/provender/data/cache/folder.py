@@ -93,8 +93,11 @@ class TransformCache:
         self._outbox = Outbox(outbox or os.path.join(self.root, "lineage"), catalog)
 
     @classmethod
-    def current(cls) -> TransformCache:
+    def current(cls, folder: str | None = None) -> TransformCache:
         """The cache that the settings name; a temporary one while caching is disabled.
+
+        Args:
+            folder: a folder to use instead of that of the settings, of which all else holds.
 
         Raises:
             SettingsError: the settings make no sense.
@@ -104,7 +107,7 @@ class TransformCache:
         settings = _settings()
         how = {"limit": settings.cache_limit, "catalog": settings.catalog}
         with _guard:
-            return cls._shared(str(settings.cache), **how)
+            return cls._shared(folder or str(settings.cache), **how)
 
     @classmethod
     def temporary(cls) -> TransformCache:

@@ -179,7 +179,7 @@ class SegmentOutput:
     def _commit(self, stop: int) -> None:
         self._flush()
         if self._file is None:
-            message = f"Nothing was written for the input rows {self._start:,} to {stop:,}."
+            message = f"Nothing was written for the input rows {self._start} to {stop}."
             raise ProvenderError(message, hint="Write a table without rows where there are none.")
         file, self._file = self._file, None
         self.segments.append(file.commit(self._start, stop))

@@ -212,7 +212,7 @@ class Work:
     def _check_whole(self, pieces: Sequence[Segment], total: int, rows: int | None) -> None:
         left = layout.gaps(total, pieces)
         if left:
-            spans = ", ".join(f"{start:,}-{stop:,}" for start, stop in left[:5])
+            spans = ", ".join(f"{start}-{stop}" for start, stop in left[:5])
             message = f"The result is not complete: input rows {spans} were not written."
             raise ProvenderError(message, where=self.folder)
         made = sum(each.rows for each in pieces)
@@ -231,7 +231,7 @@ class Work:
                 first = own
             elif not own.equals(first):
                 raise ProvenderError(
-                    f"Input rows {each.start:,}-{each.stop:,} gave other types than those before: "
+                    f"Input rows {each.start}-{each.stop} gave other types than those before: "
                     f"{_shown(own)} after {_shown(first)}.",
                     where=self.folder,
                     hint="Name the features of the result.",
@@ -318,7 +318,7 @@ def is_abandoned(path: str) -> bool:
 
 def damage_of(segment: Segment) -> dict[str, Any]:
     """The reason that a damaged piece is, JSON-ready."""
-    what = f"the piece of input rows {segment.start:,}-{segment.stop:,}"
+    what = f"the piece of input rows {segment.start}-{segment.stop}"
     return {"kind": "damaged", "what": what, "old": segment.digest, "new": "other bytes"}
 
 

@@ -20,7 +20,9 @@ _HOME = {
     "Dataset": "core",
     "DatasetDict": "dictionary",
     "DatasetInfo": "info",
+    "disable_progress_bar": "progress",
     "disable_progress_bars": "progress",
+    "enable_progress_bar": "progress",
     "enable_progress_bars": "progress",
     "load_from_disk": "saving",
 }

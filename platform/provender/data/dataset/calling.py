@@ -33,7 +33,7 @@ class Call:
 
     Attributes:
         function: the user's.
-        kind: ``map`` or ``filter``.
+        kind: ``map``, ``filter``, or ``load`` (see `shards`).
         name: what to call it in messages.
         batched: whether it takes batches.
         batch_size: rows of a batch; at least 1.
@@ -64,6 +64,22 @@ class Call:
         return self.batch_size if self.batched else self.piece_rows
 
 
+@dataclass(frozen=True)
+class OfSplit:
+    """A function that is given the name of the split behind its other arguments.
+
+    Attributes:
+        function: the user's.
+        split: the name.
+    """
+
+    function: Callable[..., Any]
+    split: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, self.split, **kwargs)
+
+
 class Runner:
     """Calls a function on runs of rows.
 
@@ -84,7 +100,9 @@ class Runner:
         self._shaper = shaper
         self._rank = rank
         self._decoded = frozenset(name for name, each in features.items() if decodes(each))
-        self._is_async = inspect.iscoroutinefunction(call.function)
+        function = call.function
+        inner = function.function if isinstance(function, OfSplit) else function
+        self._is_async = inspect.iscoroutinefunction(inner)
         self._python = call.format.type is None
         self._used: set[str] = set()
         self._returns_none: bool | None = None
@@ -249,7 +267,7 @@ class Runner:
     def _failed(self, error: Exception, first: int, table: pa.Table, count: int) -> ProvenderError:
         """The error for a function that raised."""
         call = self._call
-        where = f"row {first:,}" if count == 1 else f"rows {first:,} to {first + count - 1:,}"
+        where = f"row {first}" if count == 1 else f"rows {first} to {first + count - 1}"
         if isinstance(error, ColumnError):
             return ColumnError(
                 error.message,
@@ -310,8 +328,8 @@ class Runner:
         elif self._returns_none != is_none:
             now, before = ("None", "columns") if is_none else ("columns", "None")
             raise TransformError(
-                f"{self._call.name} returned {now} for row {first:,}, {before} for rows before.",
-                where=f"{self._call.kind}({self._call.name}), row {first:,}",
+                f"{self._call.name} returned {now} for row {first}, {before} for rows before.",
+                where=f"{self._call.kind}({self._call.name}), row {first}",
                 hint="Return a dict for every row, or None for every row.",
                 facts={"row": first},
             )
@@ -342,7 +360,17 @@ class Runner:
             return table.slice(0, 0)
         assert self._shaper is not None
         columns = row_columns(self._call, outs, table, piece, views, first)
-        return self._shaper.table(columns, first)
+
+        def place(name: Any) -> int:
+            given = (
+                at
+                for at, out in enumerate(outs)
+                if isinstance(out, Mapping)
+                and (name in out or (piece is not None and name in views[at]))
+            )
+            return next(given, 0)
+
+        return self._shaper.table(columns, first, place)
 
     def expect_none(self, is_none: bool) -> None:
         """Says what the function gave elsewhere: None (True), or columns."""
@@ -368,7 +396,7 @@ class _placed:  # noqa: N801 - reads as a verb in a with statement
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, ProvenderError) and not error.facts.get("placed"):
             call, last = self._call, self._first + max(self._count - 1, 0)
-            place = f"{call.kind}({call.name}), rows {self._first:,} to {last:,}"
+            place = f"{call.kind}({call.name}), rows {self._first} to {last}"
             error.where = f"{place}, {error.where}" if error.where else place
             error.facts["placed"] = place
 

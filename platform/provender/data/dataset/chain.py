@@ -7,7 +7,7 @@ given to `link`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,11 +24,17 @@ class Print:
 
     Args:
         make: computes it, or the digest itself.
+        passing: why it is another one in every process, e.g. what could not be fingerprinted;
+            None for one that lasts.
+
+    Attributes:
+        passing: as given. Nothing that is found by such a fingerprint may outlive the process.
     """
 
-    __slots__ = ("_make", "_value")
+    __slots__ = ("_make", "_value", "passing")
 
-    def __init__(self, make: Callable[[], str] | str) -> None:
+    def __init__(self, make: Callable[[], str] | str, passing: str | None = None) -> None:
+        self.passing = passing
         self._value = make if isinstance(make, str) else None
         self._make = None if isinstance(make, str) else make
 
@@ -40,18 +46,36 @@ class Print:
             self._make = None
         return self._value
 
+    def lasting(self) -> str:
+        """The fingerprint, for what refers to the dataset.
+
+        Raises:
+            Unhashable: it is another one in every process.
+        """
+        from provender.fingerprint.graph import Unhashable
+
+        if self.passing is not None:
+            reason = f"a dataset whose own fingerprint does not last: {self.passing}"
+            raise Unhashable(reason)
+        return self.get()
+
     def then(self, name: str, /, **parameters: Any) -> Print:
-        """The fingerprint after a transform.
+        """The fingerprint after a transform; it lasts if this one does.
 
         Args:
             name: of the transform, with a number that is raised when its results change.
             **parameters: what can change its output; anything that `Hasher` takes. They must not
                 change afterwards.
         """
-        return Print(lambda: link(name, self.get(), parameters))
+        return Print(lambda: link(name, self.get(), parameters), self.passing)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Print, (self.get(),))
+        return (Print, (self.get(), self.passing))
+
+
+def passing_of(prints: Iterable[Print]) -> str | None:
+    """Why what is made of several datasets has no lasting fingerprint; None if it has one."""
+    return next((each.passing for each in prints if each.passing is not None), None)
 
 
 def link(name: str, before: str, parameters: Mapping[str, Any]) -> str:

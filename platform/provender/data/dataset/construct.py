@@ -187,6 +187,7 @@ class Construct(Base):
         split: Any = "train",
         fingerprint: str | None = None,
         load_from_cache_file: bool | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
     ) -> Self:
         """A dataset of what a generator function yields, kept in the transform cache.
 
@@ -196,14 +197,16 @@ class Construct(Base):
             keep_in_memory: the rows lie in memory and not in the cache.
             gen_kwargs: arguments of the function. Lists are shards: the function is called once
                 for each element, with lists of that one.
-            num_proc: taken for compatibility: how many rows a shard gives is only known at its
-                end, so that shards are read one after another.
+            num_proc: worker processes that run the function for different shards; needs lists
+                among `gen_kwargs`. It does not change the rows or their order.
             split: name of the split.
             fingerprint: what the rows are; by default that of the function and its arguments.
             load_from_cache_file: False reads the rows again even if they are there.
+            cache_dir: folder of the transform cache, where it is not that of the settings.
 
         Raises:
             InputError: a row is not a dict.
+            SettingsError: `num_proc` without lists.
             FeatureTypeError: a column changed its type; names column, row and both types.
         """
         from provender.data.sources import GeneratorSource
@@ -214,6 +217,14 @@ class Construct(Base):
 
             named = Hasher.hash(("provender named generator", fingerprint))
         source = GeneratorSource(generator, gen_kwargs, features=features, identity=named)
+        if num_proc is not None and num_proc > 1 and source.num_shards < 2:
+            raise SettingsError(
+                f"num_proc={num_proc} has nothing to share out: no list in gen_kwargs has two "
+                "elements.",
+                where="num_proc",
+                hint="Give the function a list, e.g. of files; it is called with parts of it. Or "
+                "leave num_proc out.",
+            )
         made = cls.from_source(
             source,
             features=features,
@@ -222,6 +233,7 @@ class Construct(Base):
             load_from_cache_file=load_from_cache_file,
             num_proc=num_proc,
             name=f"from_generator({getattr(generator, '__name__', 'generator')})",
+            cache_dir=None if cache_dir is None else os.fspath(cache_dir),
         )
         if fingerprint is not None:
             made._print = Print(fingerprint)
@@ -240,6 +252,7 @@ class Construct(Base):
         num_proc: int | None = None,
         name: str = "",
         lineage: Sequence[str] = (),
+        cache_dir: str | None = None,
     ) -> Self:
         """A dataset of all rows of a source, kept in the transform cache under its identity.
 
@@ -249,10 +262,11 @@ class Construct(Base):
             info, split: as for `from_dict`.
             keep_in_memory: the rows lie in memory and not in the cache.
             load_from_cache_file: False reads them again even if they are there.
-            num_proc: shards that are read at the same time, by threads, where the source knows
-                how many rows each has.
+            num_proc: shards that are read at the same time, at most one by each: by threads where
+                the source knows how many rows each has, else by worker processes.
             name: what to call it in progress bars and lineage.
             lineage: fingerprints of the published versions that it reads.
+            cache_dir: folder of the transform cache, where it is not that of the settings.
         """
         from provender.data.dataset.materialise import materialised
 
@@ -265,11 +279,12 @@ class Construct(Base):
             threads=num_proc or 1,
             name=name,
             lineage=tuple(lineage),
+            folder=cache_dir,
         )
         return cls._make(
             table,
             found,
-            Print(fingerprint),
+            Print(fingerprint, source.unhashable),
             info=info,
             split=split,
             keep=keep,
@@ -290,7 +305,7 @@ class Construct(Base):
         Args:
             path_or_paths: paths, URLs or patterns.
             features: columns and types; by default they are found from the records.
-            split, keep_in_memory: as for `from_source`.
+            split, keep_in_memory: as for `from_source`; the split is ``train`` unless named.
             **options: as for `load_dataset`.
         """
         return cls._loaded("tfrecord", path_or_paths, features, split, keep_in_memory, options)
@@ -377,7 +392,6 @@ class Construct(Base):
         made = load_dataset(
             kind, data_files={name: names}, split=name, features=features, **options
         )
-        made._split = None if split is None else str(split)
         if keep_in_memory:
             from provender.data.dataset.storing import in_memory
 

@@ -31,6 +31,7 @@ from provender.data.dataset.mapping import Mapped
 from provender.data.dataset.saving import Saving
 from provender.data.dataset.tables import Rows, as_rows
 from provender.data.dataset.tensors import Tensors
+from provender.data.named_split import NamedSplit
 
 if TYPE_CHECKING:
     from provender.data.features import Features
@@ -97,9 +98,9 @@ class Dataset(Tensors, Export, Saving, Construct, Mapped, Labels, Access, Sequen
         return info
 
     @property
-    def split(self) -> str | None:
+    def split(self) -> NamedSplit | None:
         """Name of the split, e.g. ``train``."""
-        return self._split
+        return None if self._split is None else NamedSplit(self._split)
 
     @property
     def data(self) -> pa.Table:
@@ -223,4 +224,4 @@ class Dataset(Tensors, Export, Saving, Construct, Mapped, Labels, Access, Sequen
     def __fingerprint__(self) -> object:
         """What `Hasher` takes for the dataset, e.g. where a function refers to it."""
         chosen = self._format
-        return self._fingerprint, chosen.type, chosen.columns, dict(chosen.kwargs)
+        return self._print.lasting(), chosen.type, chosen.columns, dict(chosen.kwargs)

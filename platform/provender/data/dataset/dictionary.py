@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from provender.data.dataset.calling import OfSplit
 from provender.data.dataset.core import Dataset
 from provender.errors import UnknownReference
 
@@ -97,30 +98,73 @@ class DatasetDict(dict[str, Dataset]):
         return self._each(lambda each: each.cleanup_cache_files())
 
     def map(
-        self, function: Any = None, *args: Any, desc: str | None = None, **kwargs: Any
+        self,
+        function: Any = None,
+        *args: Any,
+        with_split: bool = False,
+        cache_file_names: Mapping[str, Any] | None = None,
+        desc: str | None = None,
+        **kwargs: Any,
     ) -> DatasetDict:
-        """See `Dataset.map`."""
+        """See `Dataset.map`.
+
+        Args:
+            function, *args, desc, **kwargs: as there.
+            with_split: the function takes the name of the split as well, as its last argument.
+            cache_file_names: split name -> `cache_file_name`.
+
+        Raises:
+            SplitMissing: a file is given for a split that is not there.
+        """
         return DatasetDict(
             {
-                name: each.map(function, *args, desc=_text(desc, "Map", name), **kwargs)
-                for name, each in self._checked()
+                name: each.map(
+                    OfSplit(function, name) if with_split and function is not None else function,
+                    *args,
+                    desc=_text(desc, "Map", name),
+                    **file,
+                    **kwargs,
+                )
+                for name, each, file in self._with_files(cache_file_names)
             }
         )
 
     def filter(
-        self, function: Any = None, *args: Any, desc: str | None = None, **kwargs: Any
+        self,
+        function: Any = None,
+        *args: Any,
+        cache_file_names: Mapping[str, Any] | None = None,
+        desc: str | None = None,
+        **kwargs: Any,
     ) -> DatasetDict:
-        """See `Dataset.filter`."""
+        """See `Dataset.filter`.
+
+        Args:
+            function, *args, desc, **kwargs: as there.
+            cache_file_names: split name -> `cache_file_name`.
+
+        Raises:
+            SplitMissing: a file is given for a split that is not there.
+        """
         return DatasetDict(
             {
-                name: each.filter(function, *args, desc=_text(desc, "Filter", name), **kwargs)
-                for name, each in self._checked()
+                name: each.filter(
+                    function, *args, desc=_text(desc, "Filter", name), **file, **kwargs
+                )
+                for name, each, file in self._with_files(cache_file_names)
             }
         )
 
-    def _checked(self) -> Any:
+    def _with_files(
+        self, files: Mapping[str, Any] | None
+    ) -> Iterator[tuple[str, Dataset, dict[str, Any]]]:
+        """The splits, each with the argument that names its file, if it has one."""
         self._check()
-        return self.items()
+        for name in files or {}:
+            self[name]
+        for name, each in self.items():
+            given = (files or {}).get(name)
+            yield name, each, {} if given is None else {"cache_file_name": given}
 
     def batch(self, *args: Any, **kwargs: Any) -> DatasetDict:
         """See `Dataset.batch`."""

@@ -88,14 +88,14 @@ class Export(Access):
         Args:
             path_or_buf: a path or URL (``gs://...``), or a binary file.
             batch_size: rows that are converted at a time.
-            num_proc: taken for compatibility; one process writes.
+            num_proc: None or 1: one process writes.
             storage_options: for the file system.
             **to_csv_kwargs: for `pandas.DataFrame.to_csv`; ``index`` is False unless given.
 
         Returns:
             Bytes written.
         """
-        del num_proc
+        _refuse_processes(num_proc, "to_csv")
         options = {"index": False, **to_csv_kwargs}
         header = options.pop("header", True)
         with _target(path_or_buf, storage_options) as out, self._progress("CSV") as bar:
@@ -122,7 +122,7 @@ class Export(Access):
         Args:
             path_or_buf: a path or URL (``gs://...``), or a binary file.
             batch_size: rows that are converted at a time.
-            num_proc: taken for compatibility; one process writes.
+            num_proc: None or 1: one process writes.
             storage_options: for the file system.
             **to_json_kwargs: for `pandas.DataFrame.to_json`, which then writes; ``orient`` is
                 "records" and ``lines`` True unless given. Without ``lines`` all rows are in
@@ -131,7 +131,7 @@ class Export(Access):
         Returns:
             Bytes written.
         """
-        del num_proc
+        _refuse_processes(num_proc, "to_json")
         orient = to_json_kwargs.pop("orient", "records")
         lines = to_json_kwargs.pop("lines", orient == "records")
         with _target(path_or_buf, storage_options) as out, self._progress("JSON") as bar:
@@ -225,13 +225,25 @@ class Export(Access):
         return Progress(f"Write {kind}", len(self))
 
 
+def _refuse_processes(num_proc: int | None, where: str) -> None:
+    if num_proc is not None and num_proc > 1:
+        from provender.errors import SettingsError
+
+        raise SettingsError(
+            f"{where} writes in one process, not in {num_proc}.",
+            where="num_proc",
+            hint="Leave num_proc out. Parts can be written at the same time: "
+            "ds.shard(num_shards, index) gives them.",
+        )
+
+
 def _frame(table: Any) -> pd.DataFrame:
     frame: pd.DataFrame = table.to_pandas()
     return frame
 
 
 def _line(row: dict[str, Any]) -> str:
-    return json.dumps(_jsonable(row), ensure_ascii=False) + "\n"
+    return json.dumps(_jsonable(row), ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def _jsonable(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from provender.data.dataset.remote import file_system, is_local
-from provender.errors import DamageError, InputError, ProvenderError
+from provender.errors import DamageError, MissingFiles, ProvenderError
 
 if TYPE_CHECKING:
     from provender.data.cache import Work
@@ -43,7 +43,7 @@ def read_folder(path: Any, storage_options: Mapping[str, Any] | None, *, in_memo
     """Reads a folder that ``save_to_disk`` wrote.
 
     Raises:
-        InputError: there is no dataset in it.
+        MissingFiles: there is no dataset in it.
         DamageError: a file is not what was written.
     """
     fs, folder = file_system(path, storage_options)
@@ -62,7 +62,7 @@ def _document(fs: Any, folder: str, name: str, path: Any) -> dict[str, Any]:
         hint = "Check the path, and that save_to_disk went through."
         if fs.exists(f"{folder}/dataset_dict.json"):
             hint = "It holds splits: read it with provender.data.load_from_disk."
-        raise InputError(
+        raise MissingFiles(
             f"There is no saved dataset in the folder: {name} is missing.",
             where=str(path),
             hint=hint,

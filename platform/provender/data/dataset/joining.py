@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from provender.data.dataset.bounds import check_distinct
-from provender.data.dataset.chain import Print
+from provender.data.dataset.chain import Print, passing_of
 from provender.data.dataset.info import DatasetInfo
 from provender.data.dataset.shaping import common
 from provender.data.errors import ColumnLengthError
@@ -87,7 +87,7 @@ def _joined(
         table,
         features,
         # One dataset put together with none is itself.
-        prints[0] if len(dsets) == 1 else Print(made),
+        prints[0] if len(dsets) == 1 else Print(made, passing_of(prints)),
         info=info if info is not None else DatasetInfo.merged([each._info for each in dsets]),
         split=split,
         indices=indices,

@@ -10,7 +10,7 @@ import numpy as np
 
 from provender.data.dataset.base import Base
 from provender.data.dataset.bounds import names_of
-from provender.data.dataset.calling import PIECE_ROWS, Call
+from provender.data.dataset.calling import PIECE_ROWS, Call, OfSplit
 from provender.data.dataset.chain import Print, digest_part, grown
 from provender.data.dataset.formatting import Format
 from provender.data.dataset.tables import compact
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from provender.data.features import Features
     from provender.fingerprint import Tree
 
-_MAP = "map 1"
-_FILTER = "filter 1"
+_MAP = "map 2"
+_FILTER = "filter 2"
 
 
 class Mapped(Base):
@@ -319,6 +319,7 @@ class _Chosen:
         self.call = call
         self._name = name
         self.not_kept: str | None = None
+        self.derived = False
         self.parameters: dict[str, Any] = dict(parameters)
         for flag in ("batched", "with_indices", "with_rank"):
             self.parameters[flag] = getattr(call, flag)
@@ -345,7 +346,11 @@ class _Chosen:
             return
         digests = {key: self._digest(key, each) for key, each in self._objects.items()}
         before = dataset._fingerprint
-        self.print = Print(grown(name, before, {**self.parameters, **digests}).digest)
+        self.derived = self.not_kept is None and dataset._print.passing is not None
+        if self.derived:
+            self.not_kept = dataset._print.passing
+        digest = grown(name, before, {**self.parameters, **digests}).digest
+        self.print = Print(digest, self.not_kept)
 
     def _digest(self, key: str, value: Any) -> Tree:
         from provender.fingerprint import hash_or_random
@@ -414,6 +419,7 @@ class _Chosen:
             functools.partial(compute, job),
             reuse=reuse,
             not_kept=not_kept,
+            held=self.derived and not keep_in_memory,
         )
 
     def pins(self, entry: Entry, keep_in_memory: bool) -> tuple[Entry, ...]:
@@ -422,8 +428,8 @@ class _Chosen:
 
 
 def _name_of(function: Any) -> str:
-    while isinstance(function, functools.partial):
-        function = function.func
+    while isinstance(function, functools.partial | OfSplit):
+        function = function.function if isinstance(function, OfSplit) else function.func
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     return str(name).split("<locals>.")[-1]
 

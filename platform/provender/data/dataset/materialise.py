@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from provender.data.dataset.engine import Written, read_piece, settled
+from provender.data.dataset.engine import Written, compute, read_piece, settled
 from provender.data.dataset.info import DatasetInfo
 from provender.data.dataset.progress import Progress
 from provender.data.dataset.shaping import Shaper, common
+from provender.data.dataset.shards import Shards, agree, reading, table_of
 from provender.data.dataset.storing import found, in_memory, obtain
 from provender.data.dataset.tables import compact
 from provender.errors import ProvenderError
@@ -36,6 +37,7 @@ def materialised(
     threads: int,
     name: str,
     lineage: tuple[str, ...],
+    folder: str | None = None,
 ) -> tuple[pa.Table, Features, str, tuple[Any, ...], tuple[str, ...]]:
     """The rows, their features and fingerprint, what must be kept, and the lineage.
 
@@ -45,16 +47,18 @@ def materialised(
         info: about the dataset, for lineage.
         keep_in_memory: nothing is left in the cache.
         reuse: as for `storing.obtain`.
-        threads: shards that are read at the same time.
+        threads: shards that are read at the same time: by threads where the source knows how
+            many rows each has, else by worker processes.
         name: for the progress bar and for people.
         lineage: fingerprints of the published versions that are read.
+        folder: as for `storing.obtain`.
     """
     from provender.data.cache import Recipe, is_caching_enabled
     from provender.data.features import Features
     from provender.fingerprint import Hasher
 
     identity = source.identity
-    unhashable: str | None = getattr(source, "unhashable", None)
+    unhashable = source.unhashable
     fingerprint = identity
     if features is not None and features != source.features:
         fingerprint = Hasher.hash(("provender source as 1", identity, features.to_dict()))
@@ -66,15 +70,17 @@ def materialised(
         parents=lineage,
         parameters={"input": identity, "source": repr(source)},
     )
-    reading = _Reading(source, features, name or "Load", threads)
+    read = _Reading(source, features, name or "Load", threads)
     not_kept = unhashable
     entry = None
     if keep_in_memory and not_kept is None:
         if reuse is not False and is_caching_enabled():
-            entry = found(fingerprint)
+            entry = found(fingerprint, folder)
         not_kept = "it was to be kept in memory"
     if entry is None:
-        entry = obtain(fingerprint, recipe, reading.compute, reuse=reuse, not_kept=not_kept)
+        entry = obtain(
+            fingerprint, recipe, read.compute, reuse=reuse, not_kept=not_kept, folder=folder
+        )
     assert entry is not None
     table = entry.table()
     known = Features.from_dict(entry.features or {})
@@ -97,12 +103,24 @@ class _Reading:
 
         Rows are counted over all shards in order. Where the rows of a shard are not known before
         it is read, a run that stopped within it begins that shard again, but stores only what is
-        missing.
+        missing. Worker processes read such shards into pieces of their own; then ranges are
+        counted in shards.
         """
         from provender.data.features import Features
+        from provender.data.sources.uncounted import UncountedSource
 
         source, given = self.source, self.features
         total = source.total_rows
+        # What an uncounted source passes over is told by the source in this very process.
+        by_shard = total is None and not isinstance(source, UncountedSource)
+        by_shard = by_shard and self.threads > 1 and source.num_shards > 1
+        agree(work, by_shard)
+        if by_shard:
+            known = source.features if given is None else None
+            hints = given if given is not None else source.features or Features()
+            shards = Shards(source, hints, given, known)
+            compute(reading(shards, self.threads, self.text), work)
+            return
         together = self.threads > 1 and total is not None and source.num_shards > 1
         if not together:
             _keep_beginning(work)
@@ -152,7 +170,7 @@ class _Reading:
                         part = chunk.drop(done - first)
                         if not part.count:
                             continue
-                        table = self._table(part, shaper, max(first, done))
+                        table = table_of(part, shaper, max(first, done))
                         written.write(table, at)
                         bar.advance(table.num_rows)
                         if at >= cut:
@@ -187,7 +205,7 @@ class _Reading:
                     count = min(chunk.count, high - at)
                     if count <= 0:
                         break
-                    table = self._table(chunk, own, at).slice(0, count)
+                    table = table_of(chunk, own, at).slice(0, count)
                     at += count
                     written.write(table, at)
                     bar.advance(count)
@@ -198,25 +216,6 @@ class _Reading:
         with ThreadPoolExecutor(self.threads) as pool:
             for done in [pool.submit(read, part) for part in parts]:
                 done.result()
-
-    def _table(self, chunk: Any, shaper: Shaper, first: int) -> pa.Table:
-        if chunk.table is not None:
-            columns: Any = dict(
-                zip(chunk.table.column_names, chunk.table.itercolumns(), strict=True)
-            )
-        else:
-            columns = _gathered(chunk.rows, shaper)
-        return shaper.table(columns, first)
-
-
-def _gathered(rows: Any, shaper: Shaper) -> dict[str, list[Any]]:
-    """Rows as columns; a row may lack keys, but not have ones that came nowhere before."""
-    names: dict[str, None] = {}
-    if shaper.features is not None:
-        names.update(dict.fromkeys(shaper.features))
-    for row in rows:
-        names.update(dict.fromkeys(row))
-    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def _keep_beginning(work: Work) -> None:

@@ -78,16 +78,20 @@ class Ordering(Base):
         return self._derive(made, indices=self._indices[start : start + count])
 
     def take(self, n: int) -> Self:
-        """The first `n` rows.
+        """The first `n` rows, or all where there are fewer.
 
         Raises:
-            RowError: there are fewer.
+            SettingsError: `n` is negative.
         """
-        return self.select(range(n))
+        return self.select(range(min(_count(n, "take"), len(self))))
 
     def skip(self, n: int) -> Self:
-        """All rows but the first `n`."""
-        return self.select(range(n, len(self)))
+        """All rows but the first `n`; none where there are fewer.
+
+        Raises:
+            SettingsError: `n` is negative.
+        """
+        return self.select(range(_count(n, "skip"), len(self)))
 
     def repeat(self, num_times: int) -> Self:
         """All rows several times.
@@ -157,12 +161,13 @@ class Ordering(Base):
             new_fingerprint: the result's fingerprint, instead of the computed one.
 
         Raises:
-            SettingsError: both a seed and a generator are given.
+            SettingsError: both a seed and a generator are given, or the generator is none.
         """
         del keep_in_memory, load_from_cache_file, indices_cache_file_name, writer_batch_size
         if seed is not None and generator is not None:
             message = "Give a seed or a generator, not both."
             raise SettingsError(message, where="shuffle")
+        _check_generator(generator)
         if len(self) == 0:
             return self._derive(self._print)
         seed = drawn_seed() if seed is None and generator is None else seed
@@ -234,7 +239,7 @@ class Ordering(Base):
         from provender.data.dataset.rowfiles import kept_rows
 
         rows = kept_rows(
-            made.get(),
+            made,
             "sort",
             self,
             said,
@@ -299,6 +304,7 @@ class Ordering(Base):
 
         del keep_in_memory, load_from_cache_file, writer_batch_size
         del train_indices_cache_file_name, test_indices_cache_file_name
+        _check_generator(generator)
         if len(self) == 0:
             same = self._derive(self._print)
             return DatasetDict({"train": cast("Any", same), "test": cast("Any", same)})
@@ -451,6 +457,25 @@ def drawn_seed() -> int:
     _, state, at, *_ = cast("tuple[Any, ...]", np.random.get_state())
     np.random.random()
     return int(state[at] if at < 624 else state[0])
+
+
+def _count(n: int, where: str) -> int:
+    if n < 0:
+        message = f"{where} needs a number of rows, not {n}."
+        raise SettingsError(message, where=where, hint="Give 0 or more.")
+    return n
+
+
+def _check_generator(generator: Any) -> None:
+    if generator is not None and not isinstance(generator, np.random.Generator):
+        raise SettingsError(
+            f"generator must be a numpy.random.Generator, not {generator!r} "
+            f"({type(generator).__name__}).",
+            where="generator",
+            hint="Give np.random.default_rng(3), or seed=3."
+            if isinstance(generator, int)
+            else "Give np.random.default_rng(...), or a seed.",
+        )
 
 
 def _plain_seed(seed: Any) -> Any:

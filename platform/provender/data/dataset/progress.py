@@ -24,6 +24,10 @@ def enable_progress_bars() -> None:
     _enabled = True
 
 
+disable_progress_bar = disable_progress_bars
+enable_progress_bar = enable_progress_bars
+
+
 def are_progress_bars_enabled() -> bool:
     """Whether progress bars are shown on terminals."""
     return _enabled and os.environ.get("PROVENDER_NO_PROGRESS", "") in ("", "0")

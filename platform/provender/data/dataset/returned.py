@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from provender.data.dataset.formatting import WHOLE
 from provender.data.dataset.views import Piece, View
-from provender.data.errors import ColumnLengthError, TransformError
+from provender.data.errors import ColumnLengthError, ReturnError, TransformError
 
 if TYPE_CHECKING:
     from provender.data.dataset.calling import Call
@@ -32,7 +32,7 @@ def batch_columns(
         piece, view: what the function was given, where that was a view.
 
     Raises:
-        TransformError: it returned something else than columns.
+        ReturnError: it returned something else than columns.
     """
     whole = as_table(out)
     if whole is not None:
@@ -99,12 +99,14 @@ def row_columns(
         first: number of the first row.
 
     Raises:
-        TransformError: it returned something else than a dict, or a table of other than one row.
+        ReturnError: it returned something else than a dict.
+        TransformError: it returned a table of other than one row.
     """
     if not isinstance(outs[0], Mapping) and as_table(outs[0]) is not None:
         return _columns_of(_joined(call, outs, first))
     for at, out in enumerate(outs):
-        if not isinstance(out, Mapping):
+        # Asking for the class first: the abstract check costs more than all else here.
+        if out.__class__ is not dict and not isinstance(out, Mapping):
             raise _not_columns(call, out, first + at)
     if call.format.type in WHOLE:
         return _gathered(outs)
@@ -136,9 +138,6 @@ def _gathered(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     if any(len(row) != count for row in rows):
         names = list(dict.fromkeys(name for row in rows for name in row))
         columns = {name: [row.get(name) for row in rows] for name in names}
-    for name, values in columns.items():
-        if any(type(value) is View for value in values):
-            columns[name] = [dict(each) if type(each) is View else each for each in values]
     return columns
 
 
@@ -176,9 +175,6 @@ def _merged(
             else (piece.value(name, at) if stays and name not in gone[at] else None)
             for at, row in enumerate(rows)
         ]
-    for name, values in columns.items():
-        if isinstance(values, list) and any(type(each) is View for each in values):
-            columns[name] = [dict(each) if type(each) is View else each for each in values]
     return columns
 
 
@@ -206,7 +202,7 @@ def _joined(call: Call, outs: Sequence[Any], first: int) -> pa.Table:
             raise _not_columns(call, out, first + at)
         if table.num_rows != 1:
             raise TransformError(
-                f"{call.name} returned a table of {table.num_rows:,} rows for row {first + at:,}.",
+                f"{call.name} returned a table of {table.num_rows:,} rows for row {first + at}.",
                 hint="Return one row, or use batched=True to return more or fewer.",
                 facts={"row": first + at},
             )
@@ -218,12 +214,12 @@ def _columns_of(table: pa.Table) -> dict[str, Any]:
     return dict(zip(table.column_names, table.itercolumns(), strict=True))
 
 
-def _not_columns(call: Call, out: Any, row: int | None = None) -> TransformError:
+def _not_columns(call: Call, out: Any, row: int | None = None) -> ReturnError:
     shown = repr(out)
     shown = shown if len(shown) <= 80 else shown[:77] + "..."
-    at = "" if row is None else f" for row {row:,}"
+    at = "" if row is None else f" for row {row}"
     wanted = "{'column': [value, ...]}" if call.batched else "{'column': value}"
-    return TransformError(
+    return ReturnError(
         f"{call.name} returned {shown} ({type(out).__name__}){at}, not a dict of columns.",
         hint=f"Return a dict such as {wanted}, or None if it is called only for what it does.",
         facts={"row": row, "found": type(out).__name__},

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from provender.data.dataset.base import Base
+from provender.data.dataset.chain import Print
 from provender.data.dataset.storing import obtain
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def kept_rows(
-    fingerprint: str,
+    fingerprint: Print,
     transform: str,
     dataset: Base,
     parameters: Mapping[str, Any],
@@ -55,7 +56,10 @@ def kept_rows(
             **{key: repr(value) for key, value in parameters.items()},
         },
     )
-    entry = obtain(fingerprint, recipe, compute, reuse=reuse)
+    passing = fingerprint.passing
+    entry = obtain(
+        fingerprint.get(), recipe, compute, reuse=reuse, not_kept=passing, held=passing is not None
+    )
     assert entry is not None
     column = entry.table().column(0)
     return np.concatenate([np.asarray(each) for each in column.chunks]).astype(np.int64)

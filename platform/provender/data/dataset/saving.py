@@ -23,7 +23,7 @@ from provender.data.dataset.formatting import Format
 from provender.data.dataset.info import DatasetInfo
 from provender.data.dataset.progress import Progress
 from provender.data.dataset.remote import file_system, whole_file
-from provender.errors import InputError, SettingsError
+from provender.errors import MissingFiles, SettingsError
 
 if TYPE_CHECKING:
     from provender.data.dataset.core import Dataset
@@ -168,7 +168,7 @@ class Saving(Base):
             storage_options: for the file system.
 
         Raises:
-            InputError: there is no dataset in the folder.
+            MissingFiles: there is no dataset in the folder.
             DamageError: a file is not what was written.
         """
         from provender.data.dataset.folders import read_folder
@@ -210,7 +210,7 @@ def load_from_disk(
         dataset_path, keep_in_memory, storage_options: as for `Dataset.load_from_disk`.
 
     Raises:
-        InputError: there is neither in the folder.
+        MissingFiles: there is neither in the folder.
         DamageError: a file is not what was written.
     """
     from provender.data.dataset.core import Dataset
@@ -260,7 +260,7 @@ def load_dict(
     try:
         doc = json.loads(fs.cat_file(f"{folder}/{_DICT}"))
     except FileNotFoundError as error:
-        raise InputError(
+        raise MissingFiles(
             "There is no saved DatasetDict in the folder.",
             where=str(path),
             hint="A folder of a single dataset is read with Dataset.load_from_disk."

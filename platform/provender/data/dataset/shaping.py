@@ -7,7 +7,7 @@ was nothing but None takes the first type that it meets. None of this depends on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,26 +54,36 @@ class Shaper:
         self._schema: pa.Schema | None = None
         self._plain: dict[str, pa.DataType | None] = {}
 
-    def table(self, columns: Mapping[str, Any], first_row: int) -> pa.Table:
+    def table(
+        self,
+        columns: Mapping[str, Any],
+        first_row: int,
+        place: Callable[[Any], int] | None = None,
+    ) -> pa.Table:
         """A table of columns.
 
         Args:
             columns: name -> values; Arrow columns of the input go through as they are.
             first_row: number of the input row that the first value came from.
+            place: which of the rows was the first to have a column, counted from 0; by default
+                all rows have the same columns.
 
         Raises:
             ColumnLengthError: the columns differ in length.
-            ColumnError: they are not those that came before.
+            ColumnError: they are not those that came before, or a name is no text.
             FeatureTypeError: a value is not of its column's type; names column, row and types.
         """
         from provender.data.features import table_from_batch
 
+        for name in columns:
+            if not isinstance(name, str):
+                raise _no_name(name, first_row + (place(name) if place is not None else 0))
         if self._given is None and (self.features is None or first_row < WINDOW):
             self._find(columns, first_row)
         elif self._given is None:
             self._widen(columns, first_row)
         assert self.features is not None
-        columns = self._named(columns, first_row)
+        columns = self._named(columns, first_row, place)
         if self._given is None:
             table = self._quick(columns)
             if table is not None:
@@ -120,7 +130,9 @@ class Shaper:
         }
         self._made_for = self.features
 
-    def _named(self, columns: Mapping[str, Any], first_row: int) -> Mapping[str, Any]:
+    def _named(
+        self, columns: Mapping[str, Any], first_row: int, place: Callable[[Any], int] | None
+    ) -> Mapping[str, Any]:
         """The columns, all of them and no others."""
         assert self.features is not None
         if columns.keys() == self.features.keys():
@@ -132,19 +144,22 @@ class Shaper:
             rows = len(next(iter(columns.values())))
             return {**columns, **{name: [None] * rows for name in less}}
         said = "the features name" if self._given is not None else "rows before had"
+        row = first_row
+        if more and place is not None:
+            row += min(map(place, more))
         parts = []
         if more:
             parts.append(f"{_listed(more)} {'is' if len(more) == 1 else 'are'} new")
         if less:
             parts.append(f"{_listed(less)} {'is' if len(less) == 1 else 'are'} missing")
         raise ColumnError(
-            f"From row {first_row:,} on the function gave other columns than {said}: "
+            f"From row {row} on the function gave other columns than {said}: "
             f"{' and '.join(parts)}.",
-            where=f"row {first_row:,}",
+            where=f"row {row}",
             hint="Return every column from the first row on (None where there is no value)."
             if self._given is None
             else "Return what features= names, or remove the other columns (remove_columns=).",
-            facts={"row": first_row, "more": more, "less": less},
+            facts={"row": row, "more": more, "less": less},
         )
 
     def _find(self, columns: Mapping[str, Any], first_row: int) -> None:
@@ -207,6 +222,15 @@ class Shaper:
                 changed = self.features.copy()
                 changed[name] = both[name]
                 self.features = changed
+
+
+def _no_name(name: Any, row: int) -> ColumnError:
+    return ColumnError(
+        f"Columns are named by texts; row {row} has one named {name!r} ({type(name).__name__}).",
+        where=f"row {row}",
+        hint=f"Return {str(name)!r} instead, or put the dict into a column of its own.",
+        facts={"row": row, "column": repr(name)},
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

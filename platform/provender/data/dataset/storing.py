@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from provender.data.dataset.progress import tell
+from provender.data.errors import TransformError
+from provender.data.raising import also_what_was_raised
 
 if TYPE_CHECKING:
     from provender.data.cache import Entry, Recipe, Work
 
 _HEXADECIMAL = re.compile(r"[0-9a-f]{16,64}")
+_held: dict[tuple[int, str], Entry] = {}
+"""Results in this process's temporary folder, which stay there until it ends, by fingerprint."""
 
 
 def cache_key(fingerprint: str) -> str:
@@ -32,6 +37,8 @@ def obtain(
     *,
     reuse: bool | None = None,
     not_kept: str | None = None,
+    held: bool = False,
+    folder: str | None = None,
 ) -> Entry | None:
     """The result of a transform; None where `compute` found that there is none to keep.
 
@@ -42,14 +49,21 @@ def obtain(
         reuse: whether an earlier result may be taken; by default if caching is enabled.
         not_kept: why the result must not outlive the process, e.g. because its fingerprint is
             random; None to keep it.
+        held: with `not_kept`: only the fingerprint of an input is random, so that this process
+            may ask for the same one again; the result is found then.
+        folder: of the cache, where it is not that of the settings.
 
     Raises:
         StoreError: the cache cannot be read or written.
+        TransformError: the user's function raised; also of the kind that it raised.
     """
-    from provender.data.cache import TransformCache
+    from provender.data.cache import TransformCache, is_caching_enabled
 
     key = cache_key(fingerprint)
-    cache = TransformCache.current() if not_kept is None else TransformCache.temporary()
+    held = held and is_caching_enabled()
+    if held and reuse is not False and (os.getpid(), key) in _held:
+        return _held[os.getpid(), key]
+    cache = TransformCache.current(folder) if not_kept is None else TransformCache.temporary()
     if reuse is None or reuse:
         entry = cache.find(key)
         if entry is not None:
@@ -59,17 +73,24 @@ def obtain(
         tell(f"{recipe.title} is being computed by {holder}; waiting for it.")
 
     how = {} if not_kept is None else {"not_kept": not_kept}
-    with cache.writing(key, recipe, fresh=reuse is False, on_wait=waiting, **how) as work:
-        if work.entry is None:
-            compute(work)
-        return work.entry
+    try:
+        with cache.writing(key, recipe, fresh=reuse is False, on_wait=waiting, **how) as work:
+            if work.entry is None:
+                compute(work)
+            entry = work.entry
+    except TransformError as error:
+        # Only here, outside of all that catches OSError and the like for its own purposes.
+        raise also_what_was_raised(error) from error.__cause__
+    if held and entry is not None:
+        _held[os.getpid(), key] = entry
+    return entry
 
 
-def found(fingerprint: str) -> Entry | None:
+def found(fingerprint: str, folder: str | None = None) -> Entry | None:
     """The result of a fingerprint where it is in the cache."""
     from provender.data.cache import TransformCache
 
-    return TransformCache.current().find(cache_key(fingerprint))
+    return TransformCache.current(folder).find(cache_key(fingerprint))
 
 
 def in_memory(table: pa.Table) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Rows and batches as functions see them: dicts that convert a column when it is first used.
+"""Rows and batches as functions see them: mappings that convert a column when it is first used.
 
 A function that reads one column of twenty costs one column. What a function changes in place is
 noticed, and what it leaves alone is never converted back to Arrow.
@@ -6,15 +6,17 @@ noticed, and what it leaves alone is never converted back to Arrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from provender.data.errors import unknown_column
+from provender.fingerprint.shapes import set_maker, shape_of
 
 if TYPE_CHECKING:
     from provender.data.features import Features
+    from provender.fingerprint.graph import Shape, Walker
 
 _LOST: Any = object()
 
@@ -92,10 +94,13 @@ class Piece:
         Args:
             ready: columns that are filled in from the start, since functions used them before.
         """
-        names = [name for name in self.names if name in set(ready) and name not in self._decoded]
+        chosen = set(ready) - self._decoded
+        names = [name for name in self.names if name in chosen]
+        new = View
         if not names:
             for at in range(self._table.num_rows):
-                view = View()
+                view = new()
+                view._values = {}
                 view._piece = self
                 view._at = at
                 yield view
@@ -104,14 +109,15 @@ class Piece:
         if len(names) == 1:
             name = names[0]
             for at, value in enumerate(columns[0]):
-                view = View()
-                dict.__setitem__(view, name, value)
+                view = new()
+                view._values = {name: value}
                 view._piece = self
                 view._at = at
                 yield view
             return
         for at, values in enumerate(zip(*columns, strict=True)):
-            view = View(zip(names, values, strict=True))
+            view = new()
+            view._values = dict(zip(names, values, strict=True))
             view._piece = self
             view._at = at
             yield view
@@ -119,6 +125,7 @@ class Piece:
     def view(self) -> View:
         """A view of all rows as a batch."""
         view = View()
+        view._values = {}
         view._piece = self
         view._at = None
         return view
@@ -154,25 +161,31 @@ def _is_flat(kind: pa.DataType) -> bool:
     return not types.is_nested(kind.value_type)
 
 
-class View(dict[str, Any]):
-    """A row or a batch as a dict.
+class View(MutableMapping[str, Any]):
+    """A row or a batch as a mapping.
 
-    Columns are converted when they are read. Everything that a dict does works; whatever needs
-    all columns (``items()``, ``dict(row)``, ``{**row}``, ``==``) converts all.
+    Columns are converted when they are read. Everything that a dict has works; whatever needs all
+    columns (``items()``, ``dict(row)``, ``{**row}``, ``==``) converts all. It is no dict, since
+    code in C looks into dicts past their methods and would find only what was converted so far.
     """
 
-    __slots__ = ("_at", "_noted", "_piece")
+    __slots__ = ("_at", "_noted", "_piece", "_values")
 
     _piece: Piece
     _at: int | None
     _noted: dict[str, bool]
+    _values: dict[str, Any]
 
-    def __missing__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            pass
         if name in self._notes():
             raise KeyError(name)
         piece = self._piece
         value = piece.whole(name) if self._at is None else piece.value(name, self._at)
-        dict.__setitem__(self, name, value)
+        self._values[name] = value
         return value
 
     def _notes(self) -> Mapping[str, bool]:
@@ -190,67 +203,59 @@ class View(dict[str, Any]):
             self._piece.noted = True
 
     def _lacking(self) -> list[str]:
-        notes = self._notes()
-        return [
-            name
-            for name in self._piece.names
-            if not dict.__contains__(self, name) and name not in notes
-        ]
+        notes, values = self._notes(), self._values
+        return [name for name in self._piece.names if name not in values and name not in notes]
 
-    def _fill(self) -> None:
-        """Converts all columns, so that the dict is an ordinary one."""
-        if list(dict.__iter__(self)) == self._piece.names and not self._notes():
-            return
+    def _fill(self) -> dict[str, Any]:
+        """Converts all columns; the values in the order of the columns, new ones behind."""
+        values, names = self._values, self._piece.names
+        if list(values) == names:
+            return values
         for name in self._lacking():
             self[name]
-        values = dict(dict.items(self))
-        order = [name for name in self._piece.names if name in values]
-        if list(values) != order + [name for name in values if name not in self._piece.names]:
-            dict.clear(self)
-            for name in order:
-                dict.__setitem__(self, name, values.pop(name))
-            dict.update(self, values)
+        order = [name for name in names if name in values]
+        order += [name for name in values if name not in self._piece.names]
+        if list(values) != order:
+            ordered = {name: values[name] for name in order}
+            values.clear()
+            values.update(ordered)
+        return values
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._note(name, True)
-        dict.__setitem__(self, name, value)
+        self._values[name] = value
 
     def __delitem__(self, name: str) -> None:
         if name not in self:
             raise KeyError(name)
         self._note(name, False)
-        dict.pop(self, name, None)
+        self._values.pop(name, None)
 
     def __contains__(self, name: object) -> bool:
-        if dict.__contains__(self, name):
+        if name in self._values:
             return True
         return name in self._piece.names and name not in self._notes()
 
     def __len__(self) -> int:
-        return dict.__len__(self) + len(self._lacking())
+        return len(self._values) + len(self._lacking())
 
     def __bool__(self) -> bool:
         return len(self) > 0
 
     def __iter__(self) -> Iterator[str]:
-        self._fill()
-        return dict.__iter__(self)
+        return iter(self._fill())
 
     def __reversed__(self) -> Iterator[str]:
-        self._fill()
-        return dict.__reversed__(self)
+        return reversed(self._fill())
 
     def keys(self) -> Any:
-        self._fill()
-        return dict.keys(self)
+        return self._fill().keys()
 
     def values(self) -> Any:
-        self._fill()
-        return dict.values(self)
+        return self._fill().values()
 
     def items(self) -> Any:
-        self._fill()
-        return dict.items(self)
+        return self._fill().items()
 
     def get(self, name: str, default: Any = None) -> Any:
         return self[name] if name in self else default  # noqa: SIM401 - that would be this method
@@ -265,26 +270,17 @@ class View(dict[str, Any]):
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        self._fill()
-        name = next(dict.__reversed__(self))
+        values = self._fill()
+        if not values:
+            message = "popitem(): the row has no columns left"
+            raise KeyError(message)
+        name = next(reversed(values))
         return name, self.pop(name)
-
-    def setdefault(self, name: str, default: Any = None) -> Any:
-        if name not in self:
-            self[name] = default
-        return self[name]
-
-    def update(self, *others: Any, **more: Any) -> None:
-        for name, value in dict(*others, **more).items():
-            self[name] = value
-
-    def clear(self) -> None:
-        for name in list(self):
-            del self[name]
 
     def copy(self) -> View:
         """A copy that can be changed alone, and still knows where its columns come from."""
-        new = View(dict.items(self))
+        new = View()
+        new._values = dict(self._values)
         new._piece = self._piece
         new._at = self._at
         notes = self._notes()
@@ -300,35 +296,47 @@ class View(dict[str, Any]):
         return copy.deepcopy(dict(self), memo)
 
     def __eq__(self, other: object) -> bool:
-        return dict(self) == (dict(other) if isinstance(other, View) else other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
+        return self._fill() == (other._fill() if isinstance(other, View) else other)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __or__(self, other: Any) -> Any:
-        return dict(self) | other
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return {**self, **other}
 
     def __ror__(self, other: Any) -> Any:
-        return other | dict(self)
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return {**other, **self}
 
-    def __ior__(self, other: Any) -> View:  # type: ignore[misc, override]
+    def __ior__(self, other: Any) -> View:  # type: ignore[misc]
         self.update(other)
         return self
 
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return repr(self._fill())
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        # pandas.DataFrame(batch) would otherwise take the names of the columns for its rows.
+        message = "A row or batch is a mapping; what takes only dicts needs dict(...) of it."
+        raise TypeError(message)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return dict, (dict(self),)
 
     def own(self) -> dict[str, Any]:
         """What was assigned in place, by name; deleted columns are not in it."""
-        return {
-            name: dict.__getitem__(self, name) for name, there in self._notes().items() if there
-        }
+        return {name: self._values[name] for name, there in self._notes().items() if there}
 
     def gone(self) -> list[str]:
         """Columns that were deleted in place."""
         return [name for name, there in self._notes().items() if not there]
+
+
+def _shape(view: View, walker: Walker) -> Shape:
+    """In fingerprints a row is the dict that it stands for."""
+    return shape_of(dict(view), walker)
+
+
+set_maker(View, _shape)

@@ -1,4 +1,4 @@
-"""The worker process of a map or filter: rows come in, segments go to the cache."""
+"""The worker process of a map, filter or load: rows come in, segments go to the cache."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from provender.data.dataset.calling import Runner
 from provender.data.dataset.engine import Written
 from provender.data.dataset.frames import Pipe
 from provender.data.dataset.shaping import Shaper
+from provender.data.dataset.shards import ShardRunner
 from provender.errors import ProvenderError
 
 
@@ -70,8 +71,14 @@ def _work(inbox: Pipe, outbox: Pipe) -> None:
     call = _loaded(unpack, data)
     features = Features.from_dict(doc["features"])
     given = None if doc["given"] is None else Features.from_dict(doc["given"])
-    shaper = None if call.kind == "filter" else Shaper(features, given, fill=not call.batched)
-    runner = Runner(call, features, shaper, doc["rank"])
+    shaper: Shaper | None = None
+    runner: Runner | ShardRunner
+    if call.kind == "load":
+        runner = ShardRunner(call.function, call.name)
+    else:
+        if call.kind == "map":
+            shaper = Shaper(features, given, fill=not call.batched)
+        runner = Runner(call, features, shaper, doc["rank"])
     segments = SegmentWriter.attach(doc["handle"])
     outbox.send({"did": "start"})
     while (message := inbox.receive()) is not None:
@@ -107,7 +114,9 @@ def _loaded(unpack: Any, data: bytes) -> Any:
         ) from error
 
 
-def _range(start: int, inbox: Pipe, outbox: Pipe, runner: Runner, segments: Any) -> None:
+def _range(
+    start: int, inbox: Pipe, outbox: Pipe, runner: Runner | ShardRunner, segments: Any
+) -> None:
     at = start
     with Written(segments, start) as written:
         while (message := inbox.receive()) is not None:
@@ -119,6 +128,8 @@ def _range(start: int, inbox: Pipe, outbox: Pipe, runner: Runner, segments: Any)
                 if not runner.returns_none:
                     written.write(made, position)
                 outbox.send({"did": "rows", "count": position - at})
+                if position > at and isinstance(runner, ShardRunner):
+                    written.close()  # what is written of the next shard must not be taken for done
                 at = position
         raise _Stop
 

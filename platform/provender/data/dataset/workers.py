@@ -232,7 +232,7 @@ class _Crew:
             span = hand.busy or (0, 0)
             raise TransformError(
                 f"{self._job.call.name} returned {'None' if doc['none'] else 'columns'} for rows "
-                f"{span[0]:,} to {span[1] - 1:,}, {'columns' if doc['none'] else 'None'} for others.",
+                f"{span[0]} to {span[1] - 1}, {'columns' if doc['none'] else 'None'} for others.",
                 hint="Return a dict for every row, or None for every row.",
             )
         self._none = doc["none"]
@@ -246,7 +246,7 @@ class _Crew:
         except FeatureTypeError as error:
             start, stop = hand.busy or (0, 0)
             error.facts["row"] = start
-            error.where = f"rows {start:,} to {stop - 1:,}, {error.where}"
+            error.where = f"rows {start} to {stop - 1}, {error.where}"
             raise
 
     def _next(self, advance: Callable[[int], None]) -> tuple[_Hand, dict[str, Any]]:
@@ -272,7 +272,7 @@ class _Crew:
             with contextlib.suppress(ValueError):
                 how = signal.Signals(-code).name
         span = hand.busy
-        at = "" if span is None else f" while it ran rows {span[0]:,} to {span[1] - 1:,}"
+        at = "" if span is None else f" while it ran rows {span[0]} to {span[1] - 1}"
         return WorkerDied(
             f"A worker process of {call.kind}({call.name}) died ({how}){at}.",
             where=f"{call.kind}({call.name}), worker {hand.rank}",

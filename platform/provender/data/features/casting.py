@@ -168,7 +168,7 @@ def refused(
     if isinstance(feature, ClassLabel):
         kind = "ClassLabel"
     why = error.message if isinstance(error, FeatureTypeError) else str(error).split("\n")[0]
-    at = "" if row is None else f", row {row:,}"
+    at = "" if row is None else f", row {row}"
     return FeatureTypeError(
         f"Column {name!r} holds {kind}{at} holds {shown} ({type(value).__name__}): {why}"
         if row is not None

@@ -54,8 +54,8 @@ def table_from_rows(
         # Asking for the class first: the abstract check costs more than all else here.
         if row.__class__ is not dict and not isinstance(row, Mapping):
             raise FeatureTypeError(
-                f"Row {first_row + at:,} is a {type(row).__name__}, not a dict of columns.",
-                where=f"row {first_row + at:,}",
+                f"Row {first_row + at} is a {type(row).__name__}, not a dict of columns.",
+                where=f"row {first_row + at}",
                 hint="Return a dict: {'column': value, ...}.",
                 facts={"row": first_row + at, "found": type(row).__name__},
             )
@@ -164,7 +164,7 @@ def _refuse_extra(
     for at, row in enumerate(rows):
         if not row.keys() <= known:
             extra = next(name for name in row if name not in known)
-            error = unknown_column(extra, features, f"row {first_row + at:,}")
+            error = unknown_column(extra, features, f"row {first_row + at}")
             error.facts["row"] = first_row + at
             raise error
 
@@ -342,17 +342,17 @@ def _explained(
     kind = type(value).__name__
     if before is None:
         return FeatureTypeError(
-            f"Column {name!r}, row {first_row + at:,}: a {kind} cannot be stored: "
+            f"Column {name!r}, row {first_row + at}: a {kind} cannot be stored: "
             f"{str(error).splitlines()[0]}",
-            where=f"column {name!r}, row {first_row + at:,}",
+            where=f"column {name!r}, row {first_row + at}",
             hint="Return numbers, texts, bytes, lists and dicts of them, arrays or images.",
             facts={"column": name, "row": first_row + at, "found": kind},
         )
     other = type(_shown(before)).__name__
     return FeatureTypeError(
-        f"Column {name!r} holds {other} before, and {kind} in row {first_row + at:,}: "
+        f"Column {name!r} holds {other} before, and {kind} in row {first_row + at}: "
         f"{str(error).splitlines()[0]}",
-        where=f"column {name!r}, row {first_row + at:,}",
+        where=f"column {name!r}, row {first_row + at}",
         hint="Return one type throughout, or give the features that you want.",
         facts={"column": name, "row": first_row + at, "expected": other, "found": kind},
     )

@@ -7,7 +7,7 @@ Arrow type, how a Python value is encoded for it, and how a stored value is deco
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -365,9 +365,24 @@ def lists_of(feature: FeatureType) -> FeatureType:
         return feature_of(feature)
     if isinstance(feature, Feature):
         return feature
+    if _of_other_library(feature):
+        from provender.data.features.arrow import from_doc, to_doc
+
+        return from_doc(to_doc(feature))
     raise FeatureTypeError(
         f"{feature!r} is not a feature.",
         hint='Write Value("int64"), ClassLabel(names=[...]), List(...), Image() or a dict of them.',
+    )
+
+
+def _of_other_library(feature: Any) -> bool:
+    """Whether it is a feature of Hugging Face Datasets: a dataclass that names its kind."""
+    kind = getattr(feature, "_type", None)
+    return (
+        is_dataclass(feature)
+        and not isinstance(feature, type)
+        and kind == type(feature).__name__
+        and kind in KINDS
     )
 
 

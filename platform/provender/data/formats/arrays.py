@@ -18,15 +18,18 @@ from provender.data.formats.python import array_values, column_values, list_offs
 class NumpyFormatter(Formatter):
     """Columns as arrays; rows as dicts of scalars and arrays.
 
-    Whole numbers in arrays become int64 and fractions float32, unless ``dtype`` is given; texts,
-    bytes and ragged lists are arrays of objects. (Fixed-width numpy texts would take the longest
-    text's memory for every row, and lose trailing zero bytes.)
+    Whole numbers in arrays become int64 and fractions float32, unless ``dtype`` is given. A column
+    of texts is an array of fixed width (``<U5``), and one text a ``numpy.str_``; where a fixed width
+    cannot hold them (some are null, one ends in a zero character, or all rows at the longest one's
+    width would take more than 1 GiB) it is an array of objects. Bytes and ragged lists always are.
     """
 
     name: ClassVar[str] = "numpy"
 
     def convert(self, column: pa.ChunkedArray, feature: FeatureType) -> np.ndarray:
         raw = raw_array(column, feature)
+        if _is_text(column.type, feature):
+            return fixed_width(column, raw)
         # Images keep their uint8: widening them would take eight times the memory.
         return raw if decodes(feature) and not self.kwargs else self.shaped(raw)
 
@@ -59,6 +62,10 @@ class NumpyFormatter(Formatter):
     def _values(self, column: pa.ChunkedArray, feature: FeatureType) -> list[Any]:
         """A column's values one by one; what one is does not depend on its neighbours."""
         raw = raw_array(column, feature)
+        if _is_text(column.type, feature):
+            if column.null_count:
+                return [None if each is None else np.str_(each) for each in raw]
+            return list(map(np.str_, raw))
         if raw.ndim > 1 or (raw.dtype == object and not pa.types.is_boolean(column.type)):
             return list(raw if decodes(feature) and not self.kwargs else self.shaped(raw))
         if self.kwargs and raw.dtype.kind in "biuf":
@@ -69,9 +76,9 @@ class NumpyFormatter(Formatter):
         """Raw values with the format's types."""
         if raw.dtype != object:
             return self._typed(raw)
-        made = np.empty(len(raw), object)
-        made[:] = [self._nested(each) for each in raw]
-        return made
+        made = np.empty(raw.size, object)
+        made[:] = [self._nested(each) for each in raw.reshape(-1)]
+        return made.reshape(raw.shape)
 
     def _typed(self, raw: np.ndarray) -> np.ndarray:
         if self.kwargs:
@@ -90,6 +97,33 @@ class NumpyFormatter(Formatter):
         if isinstance(value, list):
             return self.shaped(stacked([self._nested(each) for each in value]))
         return value
+
+
+MOST_TEXT_BYTES = 1 << 30
+"""What a column of texts may take as an array of fixed width."""
+
+
+def _is_text(kind: pa.DataType, feature: FeatureType) -> bool:
+    return isinstance(feature, Value) and bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def fixed_width(column: pa.ChunkedArray | pa.Array, raw: np.ndarray) -> np.ndarray:
+    """Texts as an array of fixed width, where that holds them; else as objects.
+
+    Args:
+        column: the texts.
+        raw: the column as `raw_array` gives it, an array of objects.
+    """
+    import pyarrow.compute as pc
+
+    if column.null_count or pc.any(pc.ends_with(column, "\0")).as_py():
+        return raw
+    longest = pc.max(pc.utf8_length(column)).as_py() or 1
+    if longest * 4 * len(column) > MOST_TEXT_BYTES:
+        return raw
+    return raw.astype(f"U{longest}")
 
 
 def raw_array(column: pa.ChunkedArray | pa.Array, feature: FeatureType) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 
 from provender.builders.download.urls import mask_url
 from provender.data.sources.access import DataFile, place_of
-from provender.errors import InputError, UnknownReference
+from provender.errors import InputError, MissingFiles, MissingPath
 from provender.store.paths import split_scheme
 
 DataFiles = str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any]
@@ -46,7 +46,8 @@ def resolve(
         options: arguments for fsspec (``storage_options``).
 
     Raises:
-        InputError: something matches no file.
+        MissingFiles: something matches no file.
+        InputError: nothing was named.
     """
     if isinstance(data_files, Mapping):
         if not data_files:
@@ -87,7 +88,7 @@ def _matches(pattern: str, options: Mapping[str, Any]) -> list[DataFile]:
     return found
 
 
-def _nothing(pattern: str, options: Mapping[str, Any]) -> InputError:
+def _nothing(pattern: str, options: Mapping[str, Any]) -> MissingFiles:
     """The error for a pattern without files, with what lies beside them."""
     folder, _, name = pattern.rpartition("/")
     near: list[str] = []
@@ -97,7 +98,7 @@ def _nothing(pattern: str, options: Mapping[str, Any]) -> InputError:
             near = difflib.get_close_matches(name, beside, 3, 0.5) or sorted(beside)[:5]
         except Exception:  # noqa: BLE001 - it only serves the hint
             near = []
-    return InputError(
+    return MissingFiles(
         "No file matches.",
         where=mask_url(pattern),
         hint=f"Beside it there are: {', '.join(near)}." if near else "Check the path.",
@@ -165,7 +166,7 @@ def in_folder(folder: str, options: Mapping[str, Any] | None = None) -> Splits:
     separators; else every file is ``train``.
 
     Raises:
-        InputError: there is no data file.
+        MissingFiles: there is no data file.
     """
     files = _below(folder, options or {})
     prefix = len(_normal(folder)) + 1
@@ -180,7 +181,7 @@ def in_folder(folder: str, options: Mapping[str, Any] | None = None) -> Splits:
             order = [*_KEYWORDS, *sorted(set(splits) - set(_KEYWORDS))]
             return {name: splits[name] for name in order if name in splits}
     if not files:
-        raise InputError(
+        raise MissingFiles(
             "The folder holds no data files.",
             where=mask_url(folder),
             hint="Hidden files and README.md do not count.",
@@ -239,9 +240,9 @@ def all_files(splits: Mapping[str, Sequence[DataFile]]) -> Iterator[DataFile]:
         yield from files
 
 
-def no_folder(path: str) -> UnknownReference:
+def no_folder(path: str) -> MissingPath:
     """The error for a path at which there is nothing."""
-    return UnknownReference(
+    return MissingPath(
         "There is no such file or folder.",
         where=mask_url(path),
         hint="Check the path, or give a format's name.",

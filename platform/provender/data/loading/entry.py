@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from provender.builders.download.urls import mask_url
+from provender.data.loading import borrowed
 from provender.data.loading import data_files as files_of
 from provender.data.loading.formats import FORMATS, kind_of_files, make_source
 from provender.data.loading.named import Named
-from provender.data.loading.splits import chosen_source
+from provender.data.loading.splits import chosen_source, cut_short, each_split
 from provender.data.sources.access import place_of
 from provender.data.sources.base import Source, check_columns
 from provender.data.sources.options import ReadOptions
@@ -43,6 +44,12 @@ def load_dataset(
     read_ahead: int = 8 << 20,
     keep_in_memory: bool | None = None,
     settings: Settings | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    download_mode: Any = None,
+    verification_mode: Any = None,
+    token: bool | str | None = None,
+    revision: Any = None,
+    trust_remote_code: bool | None = None,
     **arguments: Any,
 ) -> Any:
     """A dataset by its name, or from files.
@@ -57,8 +64,9 @@ def load_dataset(
         data_files: a path, URL, glob or a list of them, or a dict of those by split name; relative
             ones are looked for in `data_dir`, or below `path` where that is a folder.
         data_dir: folder of the files.
-        split: an expression such as ``train``, ``train[10%:20%]+test[:500]``, or a part made by
-            `provender.even_splits`; None gives every split.
+        split: an expression such as ``train``, ``train[10%:20%]+test[:500]``, a name such as
+            ``Split.TRAIN``, or a part made by `provender.even_splits`; None gives every split, a
+            list of them a list of datasets.
         streaming: read while iterating, from wherever the data lies, instead of preparing it
             first.
         features: the columns and their types, where they are not to be found from the data.
@@ -70,11 +78,21 @@ def load_dataset(
         read_ahead: most bytes requested before they are wanted, for each open stream.
         keep_in_memory: hold the prepared table in memory instead of mapping its file.
         settings: the project's settings; by default as provender.toml and the environment say.
+        cache_dir: folder of the transform cache for what is prepared here, instead of that of the
+            settings. Transforms of the dataset, and streams, do not use it.
+        download_mode: ``force_redownload`` and ``reuse_cache_if_exists`` read the data again
+            although it was prepared before; ``reuse_dataset_if_exists`` is the default.
+        verification_mode: taken for compatibility and without effect: whatever has a checksum is
+            always checked.
+        token: for ``hf://`` addresses; for others a warning says that it is not used.
+        revision: taken for compatibility: for a named dataset it is refused (a version is part of
+            the name), for files a warning says that it is not used.
+        trust_remote_code: taken for compatibility and without effect: code is never downloaded.
         **arguments: what the format can be told, e.g. ``sep=";"`` for csv.
 
     Returns:
         A `Dataset` or, streaming, an `IterableDataset`; without a split a `DatasetDict` or
-        `IterableDatasetDict` of them.
+        `IterableDatasetDict` of them, with a list of splits a list.
 
     Raises:
         UnknownReference: there is nothing of that name, or no such split; says what there is.
@@ -87,6 +105,8 @@ def load_dataset(
             where="num_proc" if num_proc is not None else "keep_in_memory",
             hint="Leave it out, or load without streaming=True.",
         )
+    storage_options = borrowed.storage_options(path, data_files, storage_options, token)
+    borrowed.check(verification_mode)
     digests = None
     if not streaming:
         digests = (settings or _settings()).home / "digests"
@@ -98,24 +118,42 @@ def load_dataset(
         name=name,
         data_files=data_files,
         data_dir=os.fspath(data_dir) if data_dir is not None else None,
-        features=features,
-        storage_options=dict(storage_options or {}),
+        features=_as_features(features),
+        storage_options=storage_options,
         arguments=arguments,
         streaming=streaming,
         options=options,
         settings=settings,
+        revision=revision,
+    )
+    kept = _Kept(
+        keep_in_memory,
+        None if cache_dir is None else os.fspath(cache_dir),
+        borrowed.reuse(download_mode),
     )
     saved = asked.saved_folder()
     if saved is not None:
-        return _saved(saved, asked, split, columns, keep_in_memory)
+        return each_split(split, lambda one: _saved(saved, asked, one, columns, keep_in_memory))
     found = asked.sources()
     sources = found.sources
     if columns is not None:
         sources = {each: _projected(source, columns) for each, source in sources.items()}
-    way = _Way(streaming, num_proc, keep_in_memory, on_error, found)
-    if split is not None:
-        return way.one(chosen_source(sources, split, found.name), str(split))
-    return way.every(sources)
+    way = _Way(streaming, num_proc, kept, on_error, found)
+    beyond = None if found.exact else cut_short
+    if split is None:
+        return way.every(sources)
+    return each_split(
+        split,
+        lambda one: way.one(chosen_source(sources, one, found.name, beyond), str(one)),
+    )
+
+
+def _as_features(features: Any) -> Features | None:
+    from provender.data.features import Features
+
+    if features is None or isinstance(features, Features):
+        return features
+    return Features(features)
 
 
 @dataclass(frozen=True)
@@ -132,6 +170,7 @@ class _Asked:
     streaming: bool
     options: ReadOptions
     settings: Settings | None
+    revision: Any
 
     def saved_folder(self) -> str | None:
         """The path, where it is a folder that `save_to_disk` wrote."""
@@ -145,6 +184,7 @@ class _Asked:
     def sources(self) -> Named:
         """The source of each split, and what to call the whole."""
         if self.path in FORMATS and (self.data_files is not None or self.data_dir is not None):
+            borrowed.unused_revision(self.revision)
             return Named(self.path, self._of_format(FORMATS[self.path]))
         if self.path in FORMATS:
             raise InputError(
@@ -153,6 +193,8 @@ class _Asked:
                 hint=f'load_dataset("{self.path}", data_files="...") or data_dir="...".',
             )
         found = None if _is_path(self.path) else self._of_reference()
+        if found is None:
+            borrowed.unused_revision(self.revision)
         return found or Named(mask_url(self.path), self._of_path())
 
     def _no_config(self) -> None:
@@ -207,6 +249,7 @@ class _Asked:
         ref = parsed(self.path, self.name)
         if ref is None:
             return None
+        borrowed.no_revision(self.path, self.revision)
         given = {
             "data_files": self.data_files,
             "data_dir": self.data_dir,
@@ -290,9 +333,10 @@ def _saved(
         from provender.data.sources.tables import DatasetSource
 
         sources: dict[str, Source] = {each: DatasetSource(ds) for each, ds in whole.items()}
-        way = _Way(True, None, in_memory, "raise", Named(mask_url(folder), sources))
+        way = _Way(True, None, _Kept(in_memory), "raise", Named(mask_url(folder), sources))
         if split is not None:
-            return way.one(chosen_source(sources, split, mask_url(folder)), str(split))
+            where = mask_url(folder)
+            return way.one(chosen_source(sources, split, where, cut_short), str(split))
         return way.every(sources)
     if split is None:
         return type(found)(whole)
@@ -309,9 +353,18 @@ def _rows_of(whole: Mapping[str, Any], split: Any, where: str) -> Any:
         whole[each.split]
         if len(each) == len(whole[each.split])
         else whole[each.split].select(range(each.start, each.stop))
-        for each in resolve_split(split, counts, where=where)
+        for each in resolve_split(split, counts, where=where, beyond=cut_short)
     ]
     return parts[0] if len(parts) == 1 else concatenate_datasets(parts)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Where what is prepared goes, and whether what is there is taken; see `load_dataset`."""
+
+    in_memory: bool | None = None
+    cache_dir: str | None = None
+    reuse: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -320,7 +373,7 @@ class _Way:
 
     streaming: bool
     num_proc: int | None
-    in_memory: bool | None
+    kept: _Kept
     on_error: str
     named: Named
 
@@ -339,7 +392,9 @@ class _Way:
             source,
             info=self.named.info(),
             split=split,
-            keep_in_memory=bool(self.in_memory),
+            keep_in_memory=bool(self.kept.in_memory),
+            load_from_cache_file=self.kept.reuse,
+            cache_dir=self.kept.cache_dir,
             num_proc=self.num_proc,
             name=f"{self.named.name} {split}",
             lineage=self.named.lineage,

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from provender.data.sources.base import check_columns
 from provender.data.sources.compression import plain_name
 from provender.errors import InputError, SettingsError
 
@@ -54,7 +55,7 @@ _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _LINES = {"encoding", "encoding_errors", "compression", "chunksize"}
 _CSV = _LINES | {
     "sep", "delimiter", "header", "names", "column_names", "quotechar", "escapechar", "skiprows",
-    "na_values", "keep_default_na",
+    "na_values", "keep_default_na", "na_filter", "quoting", "usecols", "dtype",
 }  # fmt: skip
 ARGUMENTS: Mapping[str, set[str]] = {
     "arrow": set(),
@@ -119,8 +120,10 @@ def make_source(
     Raises:
         SettingsError: an argument that the format does not know.
     """
+    arguments = {key: each for key, each in arguments.items() if not _says_nothing(key, each)}
     _check_arguments(kind, arguments)
     given: dict[str, Any] = {"features": features, "options": options, **arguments}
+    wanted = given.pop("usecols", None)
     if kind in ("csv", "tsv", "json", "text"):
         if "chunksize" in given:
             given["block"] = given.pop("chunksize")
@@ -131,7 +134,30 @@ def make_source(
     from provender.data import sources
 
     source: Source = getattr(sources, _CLASSES[kind])(files, **given)
-    return source
+    return source if wanted is None else _with_columns(source, wanted)
+
+
+def _with_columns(source: Source, wanted: Any) -> Source:
+    """The columns that pandas' ``usecols`` means: by name or number, in the order of the file."""
+    names = list(source.features or ())
+    if callable(wanted) or isinstance(wanted, str):
+        raise SettingsError(
+            f"usecols cannot be {wanted!r}.",
+            where="usecols",
+            hint="Give a list of names or numbers of columns.",
+        )
+    chosen = [names[each] if _is_place(each, names) else str(each) for each in wanted]
+    check_columns(chosen, names)
+    return source.columns([name for name in names if name in chosen])
+
+
+def _is_place(each: Any, names: Sequence[str]) -> bool:
+    return isinstance(each, int) and each not in names and 0 <= each < len(names)
+
+
+def _says_nothing(name: str, value: Any) -> bool:
+    """Whether an argument that is otherwise refused has the value that it has when left out."""
+    return name in _WAYS_OUT and (value is None or value is False)
 
 
 _CLASSES = {
@@ -149,6 +175,13 @@ _CLASSES = {
 def _check_arguments(kind: str, arguments: Mapping[str, Any]) -> None:
     known = ARGUMENTS[kind]
     for name in arguments:
+        if name not in known and name in _WAYS_OUT:
+            raise SettingsError(
+                f"{kind} files are not read with an argument {name!r}.",
+                where="load_dataset",
+                hint=_WAYS_OUT[name],
+                facts={"known": sorted(known)},
+            )
         if name not in known:
             near = difflib.get_close_matches(name, [*known, *_GENERAL], 1)
             raise SettingsError(
@@ -161,7 +194,17 @@ def _check_arguments(kind: str, arguments: Mapping[str, Any]) -> None:
             )
 
 
+_WAYS_OUT: Mapping[str, str] = {
+    "filters": "Filter the rows: load_dataset(...).filter(...). columns=[...] reads only some columns.",
+    "index_col": "All columns are columns here; leave some out with remove_columns or usecols=[...].",
+    "nrows": 'Name the rows: split="train[:100]", or .take(100) of a stream.',
+    "parse_dates": 'Say what the columns are: dtype={"day": "timestamp[s]"}, '
+    'or afterwards .cast_column("day", Value("timestamp[s]")).',
+}
+"""Arguments that pandas or Hugging Face Datasets have, and what does it here."""
+
 _GENERAL = (
     "data_files", "data_dir", "split", "streaming", "features", "columns", "storage_options",
-    "num_proc", "on_error", "cache", "read_ahead", "settings",
+    "num_proc", "on_error", "cache", "read_ahead", "settings", "cache_dir", "download_mode",
+    "verification_mode", "token", "revision", "trust_remote_code",
 )  # fmt: skip

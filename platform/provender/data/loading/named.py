@@ -20,11 +20,13 @@ class Named:
         name: to be shown.
         sources: split name -> source.
         version: the published version that it is, if it is one.
+        exact: slices that leave a split are refused, as TFDS does; else they end where it does.
     """
 
     name: str
     sources: Mapping[str, Source]
     version: VersionRecord | None = None
+    exact: bool = False
 
     @property
     def lineage(self) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def _published(
         split: VersionSource.open(store, version, split, catalog=catalog, options=options)
         for split in split_names(version)
     }
-    return Named(version.name, sources, version)
+    return Named(version.name, sources, version, exact=True)
 
 
 def _built(
@@ -103,7 +103,7 @@ def _built(
 
     program = BuilderProgram(session.work.site)
     sources = {split: BuilderSource(program, split) for split in program.splits}
-    return Named(program.name, sources)
+    return Named(program.name, sources, exact=True)
 
 
 def _neither(

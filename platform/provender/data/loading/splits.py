@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from provender.data.sources.base import Source
 from provender.data.sources.combined import ConcatSource, PiecesSource, row_range
-from provender.training.splits import SplitSlice, resolve_split, unknown_split
+from provender.fingerprint.caller import users_level
+from provender.training.splits import EvenSplit, SplitSlice, resolve_split, unknown_split
 
 
-def chosen_source(sources: Mapping[str, Source], split: Any, where: str) -> Source:
+def spelled(split: Any) -> str | EvenSplit:
+    """A split expression as text: names and read instructions of other libraries are texts too."""
+    if isinstance(split, str | EvenSplit):
+        return split
+    spec = getattr(split, "to_spec", None)
+    return str(spec() if callable(spec) else split)
+
+
+def each_split(split: Any, load: Callable[[Any], Any]) -> Any:
+    """What is loaded of a split, or the list of that for a list of splits."""
+    if isinstance(split, list | tuple):
+        return [load(spelled(each)) for each in split]
+    return load(split if split is None else spelled(split))
+
+
+def cut_short(text: str, examples: int) -> None:
+    """Warns of a slice that leaves a split of files; it ends where the split does."""
+    warnings.warn(
+        f"{text} leaves the split, which has {examples:,} rows: it ends there.",
+        stacklevel=users_level(),
+    )
+
+
+def chosen_source(
+    sources: Mapping[str, Source],
+    split: str | EvenSplit,
+    where: str,
+    beyond: Callable[[str, int], object] | None = None,
+) -> Source:
     """The rows that a split expression means.
 
     Counts that are not known without reading are found by reading; a split without brackets needs
@@ -20,6 +50,7 @@ def chosen_source(sources: Mapping[str, Source], split: Any, where: str) -> Sour
         sources: split name -> source.
         split: an expression, or a part made by `provender.even_splits`.
         where: what is loaded, for messages.
+        beyond: as for `resolve_split`.
 
     Raises:
         UnknownReference: there is no such split; the message says which there are.
@@ -36,7 +67,7 @@ def chosen_source(sources: Mapping[str, Source], split: Any, where: str) -> Sour
                         raise unknown_split(name, sources, where)
                     parts.append(sources[name])
             return parts[0] if len(parts) == 1 else ConcatSource(parts)
-    slices = resolve_split(split, _Counts(sources), where=where)
+    slices = resolve_split(split, _Counts(sources), where=where, beyond=beyond)
     parts = [_part(sources[each.split], each) for each in slices]
     return parts[0] if len(parts) == 1 else ConcatSource(parts)
 

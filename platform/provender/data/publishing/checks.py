@@ -16,6 +16,7 @@ from provender.data.features import (
     List,
     Translation,
     TranslationVariableLanguages,
+    Value,
 )
 from provender.data.features.compound import _Array
 from provender.data.features.media import _File
@@ -156,7 +157,7 @@ def _refuse_nulls(split: str, dataset: Dataset, name: str, feature: FeatureType)
         for chunk in table.column(name).chunks:
             if path := _null_in(chunk, feature, name):
                 at = row + _first_null(chunk, feature, name)
-                raise _null_error(split, name, path, at)
+                raise _null_error(split, name, feature, path, at)
             row += len(chunk)
 
 
@@ -196,21 +197,44 @@ def _first_null(array: pa.Array, feature: FeatureType, path: str) -> int:
     return low
 
 
-def _null_error(split: str, name: str, path: str, row: int) -> FeatureTypeError:
+def _filling(feature: FeatureType) -> str | None:
+    """Python text of a value that a column can hold where it has none; None if none suggests itself."""
+    if isinstance(feature, List | LargeList):
+        return "[]" if getattr(feature, "length", -1) < 0 else None
+    if not isinstance(feature, Value):
+        return None  # a class, a file or an array that stands for nothing is up to the user
+    kind = feature.pa_type
+    types = pa.types
+    if types.is_boolean(kind):
+        return "False"
+    if types.is_integer(kind):
+        return "0"
+    if types.is_floating(kind):
+        return "0.0"
+    if types.is_string(kind) or types.is_large_string(kind):
+        return '""'
+    return 'b""' if types.is_binary(kind) or types.is_large_binary(kind) else None
+
+
+def _null_error(
+    split: str, name: str, feature: FeatureType, path: str, row: int
+) -> FeatureTypeError:
     column = f"row[{name!r}]"
     if path == name:
-        hint = (
-            f"Leave such rows out: ds.filter(lambda row: {column} is not None), or fill them in: "
-            f'ds.map(lambda row: {{{name!r}: "" if {column} is None else {column}}}).'
-        )
+        hint = f"Leave such rows out: ds.filter(lambda row: {column} is not None)"
+        filling = _filling(feature)
+        if filling is not None:
+            value = f"{filling} if {column} is None else {column}"
+            hint += f", or fill them in: ds.map(lambda row: {{{name!r}: {value}}})"
+        hint += "."
     else:
         hint = (
             f"Fill them in: ds.map(lambda row: {{{name!r}: ...}}), or ds.remove_columns({name!r})."
         )
     return FeatureTypeError(
-        f"Column {path!r} has no value in row {row:,} of split {split!r}, and tf.Example has no "
+        f"Column {path!r} has no value in row {row} of split {split!r}, and tf.Example has no "
         "nulls.",
-        where=f"column {path!r}, split {split}, row {row:,}",
+        where=f"column {path!r}, split {split}, row {row}",
         hint=hint,
         facts={"column": name, "path": path, "split": split, "row": row},
     )

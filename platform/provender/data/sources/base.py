@@ -82,6 +82,9 @@ class Source(abc.ABC):
     def identity(self) -> str:
         """40 hex digits that stand for the content and the way it is read, never for where it lies."""
 
+    unhashable: str | None = None
+    """After `identity` was asked for: why that is another one in every process, if it is."""
+
     @property
     @abc.abstractmethod
     def num_shards(self) -> int:
@@ -227,7 +230,9 @@ class ProjectedSource(Source):
     def identity(self) -> str:
         from provender.data.sources.identity import identity_of
 
-        return identity_of("columns", self._source.identity, list(self._names))
+        made = identity_of("columns", self._source.identity, list(self._names))
+        self.unhashable = self._source.unhashable
+        return made
 
     @property
     def num_shards(self) -> int:

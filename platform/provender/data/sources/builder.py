@@ -167,7 +167,7 @@ class BuilderSource(DerivedSource):
             cls, call = type(self._program.builder), self._program.split(self._split)
             spec = self._program.site.spec
             parts = (cls, spec.config, spec.version, dict(spec.kwargs), self._split, _parts(call))
-            self._identity = hash_or_random(parts)[0]
+            self._identity, self.unhashable = hash_or_random(parts)
         return identity_of("builder 1", self._identity, self._shards, self._names)
 
     @property

@@ -39,7 +39,9 @@ class CastSource(Source):
 
     @property
     def identity(self) -> str:
-        return identity_of("cast 1", self._source.identity, self._features.to_dict())
+        made = identity_of("cast 1", self._source.identity, self._features.to_dict())
+        self.unhashable = self._source.unhashable
+        return made
 
     @property
     def num_shards(self) -> int:

@@ -44,7 +44,9 @@ class PiecesSource(Source):
 
     @property
     def identity(self) -> str:
-        return identity_of("pieces 1", self._source.identity, self._pieces)
+        made = identity_of("pieces 1", self._source.identity, self._pieces)
+        self.unhashable = self._source.unhashable
+        return made
 
     @property
     def num_shards(self) -> int:
@@ -153,7 +155,10 @@ class ConcatSource(Source):
 
     @property
     def identity(self) -> str:
-        return identity_of("joined 1", [source.identity for source in self._sources])
+        made = identity_of("joined 1", [source.identity for source in self._sources])
+        known = (source.unhashable for source in self._sources)
+        self.unhashable = next((each for each in known if each is not None), None)
+        return made
 
     @property
     def num_shards(self) -> int:
@@ -247,7 +252,7 @@ def check_ordinals(ordinals: np.ndarray, total: int) -> np.ndarray:
     if wanted.size and (int(wanted.min()) < 0 or int(wanted.max()) >= total):
         bad = int(wanted[(wanted < 0) | (wanted >= total)][0])
         raise UnknownReference(
-            f"Row {bad:,} was asked for, there are {total:,}.",
+            f"Row {bad} was asked for, there are {total}.",
             hint=f"Ask for 0 to {total - 1:,}." if total else "The source is empty.",
         )
     return wanted

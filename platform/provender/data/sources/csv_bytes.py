@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from provender.errors import InputError
@@ -11,6 +12,56 @@ if TYPE_CHECKING:
 
 TRUE, FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
 _LINE_FEED, _RETURN = 0x0A, 0x0D
+
+
+_PYTHON_TYPES = {"str": "large_string", "object": "large_string", "string": "large_string",
+                 "int": "int64", "float": "float64"}  # fmt: skip
+
+
+def given_types(dtype: Any) -> Any:
+    """What ``dtype`` says, as Arrow types: a dict of them by column, or one for every column.
+
+    Raises:
+        FeatureTypeError: there is no such type.
+    """
+    if isinstance(dtype, Mapping):
+        return {str(name): _given_type(each) for name, each in dtype.items()}
+    return _given_type(dtype)
+
+
+def _given_type(dtype: Any) -> pa.DataType:
+    import numpy as np
+
+    from provender.data.features import Features, Value, type_of
+
+    if isinstance(dtype, np.dtype) or (isinstance(dtype, type) and issubclass(dtype, np.generic)):
+        dtype = np.dtype(dtype).name
+    elif isinstance(dtype, type):
+        dtype = dtype.__name__
+    if isinstance(dtype, str):
+        name = dtype if dtype in _PYTHON_TYPES else dtype.lower()  # pandas has Int64, Float32
+        dtype = Value(_PYTHON_TYPES.get(name, name))
+    return type_of(Features({"x": dtype})["x"])
+
+
+def types_of(given: Any, names: Sequence[str]) -> Mapping[str, pa.DataType]:
+    """The types given for columns, by name.
+
+    Args:
+        given: what `given_types` made, or None.
+        names: of the columns that there are.
+
+    Raises:
+        ColumnError: there is no such column.
+    """
+    from provender.data.sources.base import check_columns
+
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(names, given)
+    check_columns(list(given), list(names))
+    return given
 
 
 def one_char(name: str, value: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,11 @@ from provender.data.sources.csv_bytes import (
     TRUE,
     digits,
     fits,
+    given_types,
     numbers_or_names,
     one_char,
     quoted,
+    types_of,
     unescaped,
     unique,
 )
@@ -52,6 +55,10 @@ class CsvSource(LineSource):
         skiprows: lines to leave out at the beginning of each file.
         na_values: further words for a missing value.
         keep_default_na: whether `MISSING` counts as well.
+        na_filter: False: nothing stands for a missing value.
+        quoting: as in Python's ``csv``: `QUOTE_NONE` means no quotes.
+        dtype: types of columns by name, or one for all of them: names as numpy or Arrow has them,
+            Python's ``int``, ``float``, ``bool``, ``str``, or features.
         **kwargs: as for `LineSource`.
     """
 
@@ -72,10 +79,21 @@ class CsvSource(LineSource):
         skiprows: int = 0,
         na_values: Sequence[str] = (),
         keep_default_na: bool = True,
+        na_filter: bool = True,
+        quoting: int = csv.QUOTE_MINIMAL,
+        dtype: Any = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(files, **kwargs)
         self._sep = one_char("sep", delimiter or sep or ",")
+        if quoting == csv.QUOTE_NONE:
+            quotechar = None
+        elif quoting not in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL):
+            raise InputError(
+                f"Quoting cannot be {quoting!r}.",
+                where="quoting",
+                hint="Use csv.QUOTE_MINIMAL or csv.QUOTE_NONE; dtype={...} says what is a number.",
+            )
         self._quote = quotechar and one_char("quotechar", quotechar)
         self._escape = escapechar and one_char("escapechar", escapechar)
         chosen = names or column_names
@@ -91,12 +109,16 @@ class CsvSource(LineSource):
         self._chosen = list(chosen) if chosen else None
         self._skip = skiprows
         self._missing = ([*MISSING] if keep_default_na else []) + list(na_values)
+        if not na_filter:
+            self._missing = []
+        self._types = None if dtype is None else given_types(dtype)
         self._local_ends = self._quote is None and self._escape is None
 
     def _parameters(self) -> Any:
-        return (
+        parameters = (
             self._sep, self._quote, self._escape, self._header, self._chosen, self._skip, self._missing,
         )  # fmt: skip
+        return parameters if self._types is None else (*parameters, repr(self._types))
 
     # ------------------------------------------------------------------ where records end
 
@@ -225,7 +247,8 @@ class CsvSource(LineSource):
             if not tables:  # a header and nothing else
                 tables = [pa.table({name: pa.array([], pa.string()) for name in names})]
             whole = pa.concat_tables(tables).slice(0, SAMPLE_ROWS)
-            types = {name: self._type_of(whole[name]) for name in names}
+            given = types_of(self._types, names)
+            types = {name: given.get(name) or self._type_of(whole[name]) for name in names}
             return Features.from_arrow_schema(pa.schema(list(types.items())))
         return None
 
@@ -343,7 +366,7 @@ class CsvSource(LineSource):
         for number, value in enumerate(column.to_pylist()):
             if value is not None and not fits(value, kind):
                 raise FeatureTypeError(
-                    f"Row {at + number:,} has {value!r} in the column {name!r}, "
+                    f"Row {at + number} has {value!r} in the column {name!r}, "
                     f"which is {kind} by the first rows.",
                     where=f"at or after {self.place(part, block.byte)}",
                     hint='Say what the columns are (features=...), or pass on_error="skip".',

@@ -60,6 +60,16 @@ class GeneratorSource(Source):
         self._count = next(iter(lengths.values()), 1)
 
     @property
+    def function(self) -> Callable[..., Iterable[Mapping[str, Any]]]:
+        """The generator function."""
+        return self._fn
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """What it is called with, lists of shards whole."""
+        return self._kwargs
+
+    @property
     def features(self) -> Features | None:
         return self._features
 
@@ -71,9 +81,6 @@ class GeneratorSource(Source):
             digest, self.unhashable = hash_or_random((self._fn, self._kwargs))
             self._identity = identity_of("generator 1", digest)
         return self._identity
-
-    unhashable: str | None = None
-    """After `identity` was asked for: why the function has no fingerprint, if it has none."""
 
     @property
     def num_shards(self) -> int:
@@ -111,7 +118,9 @@ class GeneratorSource(Source):
         identity = None
         if self._identity is not None:
             identity = identity_of("generator shards 1", self._identity, chosen)
-        return GeneratorSource(self._fn, kwargs, features=self._features, identity=identity)
+        made = GeneratorSource(self._fn, kwargs, features=self._features, identity=identity)
+        made.unhashable = self.unhashable
+        return made
 
     def __repr__(self) -> str:
         name = getattr(self._fn, "__qualname__", repr(self._fn))

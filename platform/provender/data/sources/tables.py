@@ -155,6 +155,7 @@ class DatasetSource(TableSource):
         self._table = dataset.with_format("arrow")
         self._features = dataset.features
         self._identity = dataset._fingerprint
+        self.unhashable = dataset._print.passing
         self._ranges = even_ranges(len(dataset), num_shards)
 
     def _slice(self, start: int, stop: int) -> pa.Table:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from provender.data.errors import ColumnLengthError, TransformError
-from provender.data.stream.block import Block
+from provender.data.errors import ColumnLengthError, TransformError, unknown_column
+from provender.data.stream.block import Block, join
 from provender.data.stream.columns import with_features
-from provender.data.stream.flow import Flow, Reader, State
+from provender.data.stream.flow import Flow, Reader, State, plus
 from provender.data.stream.formats import PLAIN, Format, Shaper
 from provender.data.stream.node import Node, Run, Unary, start
 
@@ -19,20 +21,12 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 4096
 """Rows put together at a time, in batches that are made at once."""
+_FIRST = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Batch(Unary):
-    """Rows of lists, each of `size` rows."""
-
-    name: ClassVar[str] = "batch"
-
-    size: int = 1
-    drop_last: bool = False
-    format: Format = PLAIN
-
-    def parameters(self) -> Any:
-        return (self.size, self.drop_last, self.format.type)
+class _Lists(Unary):
+    """Base: rows that hold lists of the values below."""
 
     def features(self) -> Features | None:
         from provender.data.features import List
@@ -44,6 +38,20 @@ class Batch(Unary):
 
     def column_names(self) -> list[str] | None:
         return self.child.column_names()
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(_Lists):
+    """Rows of lists, each of `size` rows."""
+
+    name: ClassVar[str] = "batch"
+
+    size: int = 1
+    drop_last: bool = False
+    format: Format = PLAIN
+
+    def parameters(self) -> Any:
+        return (self.size, self.drop_last, self.format.type)
 
     def rows(self) -> int | None:
         rows = self.child.rows()
@@ -82,7 +90,8 @@ class BatchFlow(Flow):
                 return None
             block = block.slice(0, have)
         if block.table is not None:
-            return Block(table=batched_table(block.table, size))
+            bounds = [*range(0, have, size), have]
+            return Block(table=batched_table(block.table, bounds))
         rows = []
         for begin in range(0, have, size):
             part = block.slice(begin, begin + size)
@@ -101,15 +110,111 @@ class BatchFlow(Flow):
         self._reader.close()
 
 
-def batched_table(table: pa.Table, size: int) -> pa.Table:
-    """A table whose every row holds `size` rows of another; the last may hold fewer."""
+@dataclass(frozen=True, eq=False)
+class BatchBy(_Lists):
+    """Rows of lists, each of the rows in a row that have the same values in some columns.
+
+    Attributes:
+        columns: these columns.
+        ahead: how many rows are compared at a time, at most.
+    """
+
+    name: ClassVar[str] = "batch by column"
+
+    columns: tuple[str, ...] = ()
+    ahead: int = 1000
+    format: Format = PLAIN
+
+    def parameters(self) -> Any:
+        return (self.columns, self.format.type)
+
+    def open(self, run: Run, state: State) -> Flow:
+        return BatchByFlow(self, start(self.child, run, None if state is None else state["up"]))
+
+
+class BatchByFlow(Flow):
+    """Running `BatchBy`; its state is the place below of the first row not given in a batch."""
+
+    def __init__(self, node: BatchBy, child: Flow) -> None:
+        self._node = node
+        self._reader = Reader(child)
+        self._shaper = Shaper(node.format)
+        self._held: list[Block] = []
+        self._begin: State = None
+        self._last: tuple[Any, ...] | None = None
+        self._ahead = min(_FIRST, node.ahead)
+
+    def _next(self, limit: int | None) -> Block | None:
+        del limit
+        while have := min(self._reader.ensure(self._ahead), self._ahead):
+            before = self._reader.state()
+            block = self._reader.block(have)
+            self._ahead = min(2 * self._ahead, self._node.ahead)
+            if not self._held:
+                self._begin, self._last = before, None
+            held = sum(each.count for each in self._held)
+            cuts = [held + cut for cut in self._cuts(block)]
+            self._held.append(block)
+            if cuts:
+                whole, end = join(self._held), cuts[-1]
+                self._held = [whole.slice(end, whole.count)]
+                self._begin = plus(self._begin, end)
+                return self._batches(whole.slice(0, end), [0, *cuts])
+        if not self._held:
+            return None
+        whole, self._held = join(self._held), []
+        return self._batches(whole, [0, whole.count])
+
+    def _cuts(self, block: Block) -> list[int]:
+        """The rows of a block that differ from the row before them."""
+        names = block.names()
+        for name in self._node.columns:
+            if name not in names:
+                raise unknown_column(name, names, "batch(by_column=)")
+        if block.table is not None:
+            columns = [block.table.column(name).to_pylist() for name in self._node.columns]
+            keys = list(zip(*columns, strict=True))
+        else:
+            keys = [tuple(row[name] for name in self._node.columns) for row in block.as_rows()]
+        cuts, last = [], self._last
+        for at, key in enumerate(keys):
+            if last is not None and not all(map(_equal, key, last)):
+                cuts.append(at)
+            last = key
+        self._last = last
+        return cuts
+
+    def _batches(self, block: Block, bounds: list[int]) -> Block:
+        if block.table is not None:
+            return Block(table=batched_table(block.table, bounds))
+        parts = [block.slice(begin, end) for begin, end in pairwise(bounds)]
+        return Block(rows=[self._shaper.batch(part) for part in parts])
+
+    def _state(self) -> State:
+        return {"up": self._begin if self._held else self._reader.state()}
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+def _equal(one: Any, other: Any) -> bool:
+    same = one == other
+    return same if isinstance(same, bool) else bool(getattr(same, "all", lambda: same)())
+
+
+def batched_table(table: pa.Table, bounds: Sequence[int]) -> pa.Table:
+    """A table whose every row holds some rows of another.
+
+    Args:
+        table: the other.
+        bounds: where the first begins, and where each ends.
+    """
     import numpy as np
     import pyarrow as pa
 
     from provender.data.features import Features, List
     from provender.data.features.types import type_of
 
-    bounds = [*range(0, table.num_rows, size), table.num_rows]
     offsets = pa.array(np.array(bounds, np.int32))
     features = Features.from_arrow_schema(table.schema)
     lists = Features({name: List(feature) for name, feature in features.items()})
@@ -196,12 +301,23 @@ def unbatched(row: Any) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in zip(*row.values(), strict=True)]
 
 
-def node_of(child: Node, size: int, drop_last: bool, chosen: Format) -> Batch:
-    """A `Batch` whose arguments make sense.
+def node_of(
+    child: Node, size: int | None, columns: Sequence[str] | None, drop_last: bool, chosen: Format
+) -> Node:
+    """A `Batch` or `BatchBy` whose arguments make sense.
 
     Raises:
-        ValueError: the size is not positive.
+        ValueError: there is neither a size nor a column, the size is not positive, or
+            `drop_last` is asked for batches by column.
     """
-    if size < 1:
+    if size is not None and size < 1:
         raise ValueError(f"batch_size must be at least 1, not {size}.")
-    return Batch(child, size, drop_last, chosen)
+    if columns is None:
+        if size is None:
+            raise ValueError("batch needs a batch_size or by_column.")
+        return Batch(child, size, drop_last, chosen)
+    if not columns:
+        raise ValueError("by_column names no column.")
+    if drop_last:
+        raise ValueError("drop_last_batch goes with batch_size: batches by column have no size.")
+    return BatchBy(child, tuple(columns), size or _AT_ONCE, chosen)

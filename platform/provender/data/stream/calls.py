@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from provender.data.errors import TransformError, unknown_column
+from provender.data.errors import ReturnError, unknown_column
 from provender.data.stream.formats import PLAIN, Format, Shaper
+
+AT_ONCE = 1000
+"""How many calls of an async function run at the same time."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,42 @@ class Call:
         return self.function(*arguments, **self.kwargs)
 
 
+def awaited(answer: Any) -> Any:
+    """What a function returned, waited for where the function is ``async``."""
+    return asyncio.run(_one(answer)) if inspect.isawaitable(answer) else answer
+
+
+def all_awaited(answers: list[Any]) -> tuple[list[Any], Exception | None]:
+    """What a function returned for several rows; that of ``async`` ones at the same time.
+
+    Returns:
+        the answers, up to the first that is an error, and that error.
+    """
+    if not any(hasattr(kind, "__await__") for kind in set(map(type, answers))):
+        return answers, None
+    return asyncio.run(_all(answers))
+
+
+async def _one(answer: Any) -> Any:
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def _all(answers: list[Any]) -> tuple[list[Any], Exception | None]:
+    given: list[Any] = []
+    for begin in range(0, len(answers), AT_ONCE):
+        part = answers[begin : begin + AT_ONCE]
+        for found in await asyncio.gather(*map(_one, part), return_exceptions=True):
+            if isinstance(found, Exception):
+                for answer in answers[begin + AT_ONCE :]:
+                    if inspect.iscoroutine(answer):
+                        answer.close()
+                return given, found
+            if isinstance(found, BaseException):
+                raise found
+            given.append(found)
+    return given, None
+
+
 def function_name(function: Any) -> str:
     """What to call a function in messages."""
     inner = getattr(function, "func", function)
@@ -83,17 +124,17 @@ def function_name(function: Any) -> str:
 
 def noted(error: BaseException, what: str, title: str, row: int, count: int = 1) -> BaseException:
     """The error of a user's function, with a note that says for which row it was called."""
-    rows = f"row {row:,}" if count == 1 else f"rows {row:,} to {row + count - 1:,}"
+    rows = f"row {row}" if count == 1 else f"rows {row} to {row + count - 1}"
     error.add_note(f"In {what}({title}), called for {rows} of this pass.")
     return error
 
 
-def wrong_return(what: str, title: str, row: int, found: Any, hint: str) -> TransformError:
+def wrong_return(what: str, title: str, row: int, found: Any, hint: str) -> ReturnError:
     """The error for a function that returned something else than it should."""
     kind = "nothing (None)" if found is None else type(found).__name__
-    return TransformError(
+    return ReturnError(
         f"{title} returned {kind}.",
-        where=f"{what}, row {row:,}",
+        where=f"{what}, row {row}",
         hint=hint,
         facts={"row": row, "function": title, "found": type(found).__name__},
     )

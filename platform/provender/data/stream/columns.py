@@ -230,7 +230,7 @@ class AddColumn(RowWise):
         if len(numbers) and int(numbers.max()) >= have:
             raise ColumnError(
                 f"The column {self.column!r} has {have:,} values, the stream more rows.",
-                where=f"row {have:,}",
+                where=f"row {have}",
                 hint="Give add_column a value for every row.",
                 facts={"column": self.column, "values": have},
             )
@@ -314,16 +314,30 @@ class Align(RowWise):
 
     def apply(self, block: Block, numbers: np.ndarray | None, seen: int) -> Block:
         del numbers
-        from provender.data.features import cast_table
+        from provender.data.features import Features, cast_table
 
         if block.table is None:
-            names = list(self.target)
-            return Block(rows=[{k: row.get(k) for k in names} for row in block.as_rows()])
+            nothing = dict.fromkeys(self.target)
+            # A column that comes up later than where columns were looked for is kept.
+            return Block(rows=[{**nothing, **row} for row in block.as_rows()])
         table = block.table
         for name in self.target:
             if name not in table.column_names:
                 table = join_tables([table, self.target.arrow_schema.empty_table().select([name])])
+        found = Features.from_arrow_schema(table.schema)
+        if not set(found) <= set(self.target) or self._unsure:
+            wanted = {name: found[name] for name in (*self.target, *found)}
+            wanted |= {k: v for k, v in self.target.items() if k not in self._unsure}
+            return Block(table=cast_table(table.select(list(wanted)), Features(wanted)))
         return Block(table=cast_table(table, self.target))
+
+    @cached_property
+    def _unsure(self) -> frozenset[str]:
+        """Columns of which nothing but None was seen."""
+        import pyarrow as pa
+
+        schema = self.target.arrow_schema
+        return frozenset(field.name for field in schema if field.type == pa.null())
 
 
 def with_features(table: pa.Table, features: Features) -> pa.Table:

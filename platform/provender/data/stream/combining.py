@@ -23,7 +23,9 @@ def concatenate_streams(
 ) -> IterableDataset:
     """Streams one after another (axis 0), or their columns side by side (axis 1).
 
-    Columns that one of the streams lacks are None in its rows.
+    Columns that one of the streams lacks are None in its rows. Where the columns of a stream are
+    not known (after a `map`, of a generator) they are found by making its first rows, as
+    `IterableDataset.features` does.
 
     Args:
         datasets: the streams.
@@ -58,6 +60,8 @@ def interleave_streams(
     stopping_strategy: str = "first_exhausted",
 ) -> IterableDataset:
     """Rows of several streams, in turn or drawn.
+
+    Columns that one of them lacks are None in its rows, as in `concatenate_streams`.
 
     Args:
         datasets: the streams.
@@ -113,17 +117,25 @@ def _combined(
 
 
 def _aligned(streams: Sequence[IterableDataset]) -> tuple[Node, ...]:
-    """The chains, each with the columns of all, where these are known."""
+    """The chains, each with the columns of all.
+
+    A stream without rows, or with rows that fit into no table, adds no columns.
+    """
     from provender.data.features import unify
 
-    known = [each._plan.features() for each in streams]
+    if len(streams) == 1:
+        return (streams[0]._node,)
+    known = [each.features for each in streams]
     features = [each for each in known if each is not None]
-    if len(features) < len(known):
+    if not features:
         return tuple(each._node for each in streams)
     together = features[0]
     for each in features[1:]:
         together = unify(together, each)
+    exact = [each._plan.features() is not None for each in streams]
     return tuple(
-        stream._node if dict(own) == dict(together) else Align(stream._node, target=together)
-        for stream, own in zip(streams, features, strict=True)
+        stream._node
+        if all(exact) and own is not None and dict(own) == dict(together)
+        else Align(stream._node, target=together)
+        for stream, own in zip(streams, known, strict=True)
     )

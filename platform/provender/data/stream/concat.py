@@ -113,11 +113,11 @@ class ConcatFlow(Flow):
         self._index = 0 if state is None else int(state["k"])
         self._child: Flow | None = None
         if state is not None and "up" in state:
-            self._child = start(node.parts[self._index], run, state["up"])
+            self._child = start(node.parts[self._index], run.within(self._index), state["up"])
 
     def _current(self) -> Flow | None:
         if self._child is None and self._index < len(self._node.parts):
-            self._child = start(self._node.parts[self._index], self._run)
+            self._child = start(self._node.parts[self._index], self._run.within(self._index))
         return self._child
 
     def _end(self) -> None:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from provender.data.stream.block import Block, join
+from provender.data.stream.fingerprinting import notice
 from provender.data.stream.formats import PLAIN, Format, Shaper
 from provender.data.stream.leaf import Leaf
 from provender.data.stream.node import Node
@@ -15,7 +16,16 @@ from provender.data.stream.passing import Compiled, Pass, check_share, compiled
 from provender.data.stream.plan import planned
 from provender.data.stream.seeds import Seed
 from provender.data.stream.split import NodeSplit
-from provender.data.stream.state import END, Chain, chain_of, checked, document, nodes_of, seeds_of
+from provender.data.stream.state import (
+    END,
+    Chain,
+    chain_of,
+    checked,
+    document,
+    nodes_of,
+    seeds_of,
+    weights_of,
+)
 from provender.errors import ConflictError
 
 if TYPE_CHECKING:
@@ -200,6 +210,8 @@ class Core:
     def set_epoch(self, epoch: int) -> None:
         """Says which pass comes next, for the order of shuffles and draws.
 
+        With another epoch than before, `state_dict` is the beginning of that epoch from here on.
+
         Raises:
             ConflictError: a position of another epoch is loaded and waits to be gone on from.
         """
@@ -213,6 +225,8 @@ class Core:
                     "load_state_dict(None).",
                 )
             self._pending = None
+        if epoch != self.epoch:
+            self._pass = None
         self._put_epoch(epoch)
 
     def _put_epoch(self, epoch: int) -> None:
@@ -222,7 +236,11 @@ class Core:
         root = self._plan
         if alone and isinstance(root, NodeSplit):
             root = root.child
-        return compiled(root, self.epoch, self._seeds)
+        # Before any function is called: its calls may change what it reaches.
+        notice(nodes_of(self._node))
+        then = {} if self._pending is None else self._pending.get("weights", ())
+        weights = dict(zip(weights_of(self._node), then, strict=False))
+        return compiled(root, self.epoch, self._seeds, weights)
 
     def _begin(self) -> Pass:
         """Starts the next pass, at the position that was loaded if one was."""
@@ -236,12 +254,18 @@ class Core:
                 self._pending = pending
                 raise
             at = pending["at"]
-        self._pass = Pass(ready, self.epoch, at)
+        weights = () if pending is None else pending.get("weights", ())
+        self._pass = Pass(ready, self.epoch, at, weights)
         return self._pass
 
     def __iter__(self) -> Iterator[Any]:
         """The rows, each a dict, or what `with_format` says."""
-        running = self._begin()
+        return self._iter_rows(self._begin())
+
+    def _iter_rows(self, running: Pass) -> Iterator[Any]:
+        if self._pass is None:
+            # Another epoch was asked for, or a position loaded, since the iterator was made.
+            running = self._begin()
         shaper, pace = Shaper(self._format), Pace()
         try:
             while (block := running.pull(pace.start())) is not None:
@@ -265,10 +289,11 @@ class Core:
         """
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}.")
-        return self._iter_batches(batch_size, drop_last_batch)
+        return self._iter_batches(self._begin(), batch_size, drop_last_batch)
 
-    def _iter_batches(self, size: int, drop_last: bool) -> Iterator[Any]:
-        running = self._begin()
+    def _iter_batches(self, running: Pass, size: int, drop_last: bool) -> Iterator[Any]:
+        if self._pass is None:
+            running = self._begin()
         shaper, pace = Shaper(self._format), Pace()
         try:
             while (block := running.pull(-(-pace.start() // size) * size)) is not None:
@@ -290,16 +315,28 @@ class Core:
     def state_dict(self) -> dict[str, Any]:
         """The position of the pass begun last: after the last row that it gave.
 
+        A pass begins with ``iter(ds)``. Before the first one, and once `set_epoch` has asked for
+        another epoch, it is the beginning of the pass that comes next.
+
         JSON, mostly under a kilobyte. It names the data and the chain of operators by their
         fingerprints, and the epoch.
         """
         running = self._pass
+        if running is not None and running.done and running.epoch != self.epoch:
+            # In a worker of a loader: the epoch was set in another process.
+            running = None
         seeds = [self._seeds.get(seed, seed.drawn or 0) for seed in seeds_of(self._node)]
         if self._pending is not None:
             return dict(self._pending)
+        own = weights_of(self._node)
+        weights: list[Any] = [{"now": each} for each in own.values()]
         if running is None:
-            return document(self._chain, self.epoch, self._compiled_split(), None, seeds)
-        return document(self._chain, running.epoch, running.split, running.at(), seeds)
+            return document(self._chain, self.epoch, self._compiled_split(), None, seeds, weights)
+        if running.unread:
+            weights = list(running.weights)
+        else:
+            weights = [running.resuming.told(seed, each) for seed, each in own.items()]
+        return document(self._chain, running.epoch, running.split, running.at(), seeds, weights)
 
     def _compiled_split(self) -> str | None:
         return self._compiled().split

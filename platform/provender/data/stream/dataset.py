@@ -107,6 +107,11 @@ class IterableDatasetDict(dict[str, IterableDataset]):
         """Columns of each split."""
         return {split: stream.column_names for split, stream in self.items()}
 
+    @property
+    def num_columns(self) -> Mapping[str, int | None]:
+        """How many columns each split has."""
+        return {split: stream.num_columns for split, stream in self.items()}
+
     def set_epoch(self, epoch: int) -> None:
         """Says for all of them which pass comes next."""
         for stream in self.values():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from provender.data.errors import TransformError
 from provender.data.stream.block import Block
-from provender.data.stream.calls import Call, noted, wrong_return
+from provender.data.stream.calls import Call, all_awaited, awaited, noted, wrong_return
 from provender.data.stream.flow import Flow, Reader, State, plus
 from provender.data.stream.node import Node, Run, Unary, start
 
@@ -137,15 +137,20 @@ class FilterFlow(Flow):
                 for place, row in enumerate(rows):
                     answers.append(node.call(row, numbers[place] if numbers else None))
         except Exception as error:  # noqa: BLE001 - the user's, raised after the rows before it
-            self._fail(
-                noted(error, "filter", node.call.title, at + len(answers)), before, len(answers)
-            )
+            broken: Exception | None = error
+        else:
+            broken = None
+        answers, failed = all_awaited(answers)
+        broken = failed or broken
+        if broken is not None:
+            noted(broken, "filter", node.call.title, at + len(answers))
+            self._fail(broken, before, len(answers))
         try:
             mask = np.fromiter(map(bool, answers), bool, len(answers))
         except (TypeError, ValueError) as error:
             raise TransformError(
                 f"{node.call.title} returned what is neither true nor false: {error}",
-                where=f"filter, near row {at:,}",
+                where=f"filter, near row {at}",
                 hint="Return True or False; for batches add batched=True and return a list.",
             ) from error
         return np.flatnonzero(mask), len(answers)
@@ -162,7 +167,7 @@ class FilterFlow(Flow):
         node = self._node
         given = self._shaper.batch(block, self._at)
         try:
-            answer = node.call(given, numbers)
+            answer = awaited(node.call(given, numbers))
         except Exception as error:
             noted(error, "filter", node.call.title, self._at, block.count)
             raise
@@ -176,7 +181,7 @@ class FilterFlow(Flow):
         if len(mask) != block.count:
             raise TransformError(
                 f"{node.call.title} returned {len(mask):,} answers for {block.count:,} rows.",
-                where=f"filter, batch at row {self._at:,}",
+                where=f"filter, batch at row {self._at}",
                 hint="Return one True or False for every row of the batch.",
                 facts={"row": self._at, "answers": len(mask), "rows": block.count},
             )

@@ -36,6 +36,7 @@ class GlobalShuffle(Unary):
         window: rows that are read and permuted together, where `block` is more than 1.
         step, offset, run: of the positions: runs of `run`, every `step`-th of them from `offset`.
         equal: how a last round that is not full is dealt out, see `Stride`; "pad" begins anew.
+        first, last: the positions that are given at all, up to the one before `last`.
     """
 
     name: ClassVar[str] = "shuffle global"
@@ -48,13 +49,25 @@ class GlobalShuffle(Unary):
     offset: int = 0
     run: int = 1
     equal: str | None = None
+    first: int = 0
+    last: int | None = None
 
     def parameters(self) -> Any:
         return (self.seed.parameters(), self.block, self.window)
 
     def rows(self) -> int | None:
         total = self.child.rows()
-        return None if total is None else self.own_rows(total)
+        return None if total is None else self.own_rows(self.end(total) - self.first)
+
+    def end(self, total: int) -> int:
+        """The place after the last position that is given, of so many."""
+        return total if self.last is None else min(self.last, total)
+
+    def ranged(self, start: int, stop: int) -> Node | None:
+        """A range of the positions; None where they are dealt out already."""
+        if self.step != 1:
+            return None
+        return replace(self, first=self.first + start, last=self.first + stop)
 
     def own_rows(self, total: int) -> int:
         """How many of so many positions are this one's."""
@@ -108,7 +121,7 @@ class GlobalShuffle(Unary):
 
     def open(self, run: Run, state: State) -> Flow:
         check_global(self.child)
-        return GlobalFlow(self, 0 if state is None else int(state["g"]))
+        return GlobalFlow(self, self.first if state is None else int(state["g"]))
 
 
 def check_global(child: Node) -> Leaf:
@@ -146,7 +159,8 @@ class GlobalFlow(Flow):
         self._leaf = check_global(node.child)
         self._order = node.order()
         self._begin = at
-        self._rows = node.own_rows(max(self._order.n - at, 0))
+        self._end = node.end(self._order.n)
+        self._rows = node.own_rows(max(self._end - at, 0))
         self._taken = 0
         self._fetch = _FIRST
         self._table: Any = None
@@ -160,7 +174,8 @@ class GlobalFlow(Flow):
         node = self._node
         own = np.arange(first, min(first + count, self._rows))
         places = own // node.run * node.step * node.run + node.offset * node.run + own % node.run
-        return (places + self._begin) % max(self._order.n, 1)
+        shift = self._begin - node.first
+        return node.first + (places + shift) % max(self._end - node.first, 1)
 
     def _fetched(self) -> bool:
         """Reads the next rows; False at the end."""
@@ -198,5 +213,5 @@ class GlobalFlow(Flow):
     def _state(self) -> State:
         node = self._node
         rounds, within = divmod(self._taken, node.run)
-        place = {"g": min(self._begin + rounds * node.step * node.run, self._order.n)}
+        place = {"g": min(self._begin + rounds * node.step * node.run, self._end)}
         return plus(place, within)

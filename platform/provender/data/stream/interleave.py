@@ -1,12 +1,14 @@
 """Rows of several streams in turn, or drawn with weights.
 
 Which stream gives the next row is drawn from a sequence that depends on seed, epoch and number of
-the draw alone. So a position is that number, and weights may be others after a resume: they turn
-the same random numbers into other choices from there on.
+the draw alone. So a position is that number. Weights may be others after a resume: they turn the
+same random numbers into other choices from there on. Which weights held for which draws is part of
+the position, since draws before it are often done again.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -100,7 +102,11 @@ class Interleave(Several):
 
 
 class InterleaveFlow(Flow):
-    """Running `Interleave`: its state is the number of draws, who is exhausted, all places."""
+    """Running `Interleave`: its state is the number of draws, who is exhausted, all places.
+
+    Where streams are drawn the state also has the weights, each with the first draw that they are
+    for. Places that somebody above keeps share this list, so that a later change is in all of them.
+    """
 
     exact = True
 
@@ -112,7 +118,10 @@ class InterleaveFlow(Flow):
         count = len(node.parts)
         self._draws = Draws(key_of(node.key, *node.salt))
         self._weights = np.array(node._weights(), np.float64)
-        self._bounds = np.cumsum(self._weights) / self._weights.sum() if count else self._weights
+        self._bounds = self._weights
+        self._history: list[tuple[int, list[float]]] = []
+        self._part = -1
+        self._lock = threading.Lock()
         self._at = 0 if state is None else int(state["n"])
         self._exhausted = np.zeros(count, bool)
         if state is not None:
@@ -123,6 +132,40 @@ class InterleaveFlow(Flow):
         ]
         self._first = node.strategy == "first_exhausted"
         self._replaces = node.strategy == "all_exhausted"
+        if node.weights is not None:
+            name = f"{run.path} {node.salt}"
+            found = (
+                state["w"]
+                if state is not None
+                else run.resuming.history(node.seed, name, node.weights)
+            )
+            self._history = [(int(first), list(map(float, each))) for first, each in found]
+            if not run.resuming.join(self, node.seed, name, self._history):
+                self.settle()
+
+    def settle(self) -> None:
+        """From the next draw on the weights are the node's own."""
+        own = list(self._node._weights())
+        # A thread that reads ahead may be drawing.
+        with self._lock:
+            if self._history[-1][1] == own:
+                return
+            kept = [each for each in self._history if each[0] < self._at]
+            self._history[:] = [*kept, (self._at, own)]
+            self._part = -1
+
+    def _until(self) -> int | None:
+        """Takes up the weights of the next draw; returns the first draw that has others."""
+        import numpy as np
+
+        if not self._history:
+            return None
+        part = max(at for at, (first, _) in enumerate(self._history) if first <= self._at)
+        if part != self._part:
+            self._part = part
+            self._weights = np.array(self._history[part][1], np.float64)
+            self._bounds = np.cumsum(self._weights) / self._weights.sum()
+        return self._history[part + 1][0] if part + 1 < len(self._history) else None
 
     def _over(self) -> bool:
         if self._first:
@@ -140,11 +183,17 @@ class InterleaveFlow(Flow):
         return np.minimum(np.searchsorted(self._bounds, drawn, "right"), len(self._readers) - 1)
 
     def _next(self, limit: int | None) -> Block | None:
+        with self._lock:
+            return self._some(_AT_ONCE if limit is None else min(limit, _AT_ONCE))
+
+    def _some(self, most: int) -> Block | None:
         import numpy as np
 
-        most = _AT_ONCE if limit is None else min(limit, _AT_ONCE)
-        while self._readers and not self._over():
-            choices = self._choices(most)
+        while self._readers:
+            until = self._until()
+            if self._over():
+                break
+            choices = self._choices(most if until is None else min(most, until - self._at))
             places = np.arange(len(choices))
             if not self._first and not self._replaces and self._exhausted.any():
                 places = np.flatnonzero(~self._exhausted[choices])
@@ -196,16 +245,18 @@ class InterleaveFlow(Flow):
         self._exhausted[source] = True
         if self._replaces and not self._over():
             self._readers[source].close()
-            self._readers[source] = Reader(start(self._node.parts[source], self._run))
+            again = self._run.within(self._at)
+            self._readers[source] = Reader(start(self._node.parts[source], again))
 
     def _state(self) -> State:
         import numpy as np
 
-        return {
+        state = {
             "n": self._at,
             "x": np.flatnonzero(self._exhausted).tolist(),
             "up": [reader.state() for reader in self._readers],
         }
+        return {**state, "w": self._history} if self._history else state
 
     def close(self) -> None:
         for reader in self._readers:

@@ -23,11 +23,12 @@ def window_rows_of(rows: int, block: int) -> int:
         rows: rows of the split.
         block: rows of a block.
     """
-    if block * _BLOCKS * _FEW > WINDOW:
-        window = WINDOW
-    else:
+    window = WINDOW
+    if block * _BLOCKS * _FEW <= WINDOW:
         window = min(WINDOW, max(-(-rows // _MANY), _BLOCKS * block))
-    return max(rows, 2) if rows <= _FEW * window else window
+    # With three blocks or fewer in a window it takes more windows until they balance.
+    few = _FEW if block * 4 <= WINDOW else 2 * _FEW
+    return max(rows, 2) if rows <= few * window else window
 
 
 def block_rows_of(source: Any) -> int:

@@ -129,7 +129,8 @@ class RepeatFlow(Flow):
         self._node = node
         self._run = run
         self._done = 0 if state is None else int(state["pass"])
-        self._child = start(node.child, run, None if state is None else state["up"])
+        below = None if state is None else state["up"]
+        self._child = start(node.child, run.within(self._done), below)
         self._some = state is not None
 
     @property
@@ -144,7 +145,7 @@ class RepeatFlow(Flow):
         self._done += 1
         self._some = False
         if not self._over:
-            self._child = start(self._node.child, self._run)
+            self._child = start(self._node.child, self._run.within(self._done))
         return not self._over
 
     def _next(self, limit: int | None) -> Block | None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from collections.abc import Callable, Mapping
+import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from provender.data.errors import ColumnLengthError, TransformError, unknown_column
+from provender.data.errors import ColumnError, ColumnLengthError, TransformError, unknown_column
 from provender.data.stream.block import Block
-from provender.data.stream.calls import Call, noted, wrong_return
+from provender.data.stream.calls import Call, all_awaited, awaited, noted, wrong_return
 from provender.data.stream.flow import Flow, Reader, State
 from provender.data.stream.formats import Shaper
 from provender.data.stream.node import Run, Unary, start
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
 _RETURN = "Return a dict of the columns to add or change, e.g. {'text': ...}."
 _RETURN_BATCH = "Return a dict of columns, e.g. {'text': [...]}, with a value for every row."
-AT_ONCE = 1000
-"""How many calls of an async function run at the same time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +53,6 @@ class MapRows(RowWise):
 
     def apply(self, block: Block, numbers: np.ndarray | None, seen: int) -> Block:
         rows = self._inputs(block)
-        if inspect.iscoroutinefunction(self.call.function):
-            made = asyncio.run(_gathered(self.call, rows, _numbers_of(numbers, rows), seen))
-            return self._finished(self._laid_over(rows, made, seen), seen)
         outputs: list[Any] = []
         try:
             simple = self.call.simple()
@@ -70,7 +64,13 @@ class MapRows(RowWise):
                 for row, number in zip(rows, _numbers_of(numbers, rows), strict=True):
                     outputs.append(self.call(row, number))
         except Exception as error:  # noqa: BLE001 - the user's, raised after the rows before it
-            broken: BaseException = noted(error, "map", self.call.title, seen + len(outputs))
+            broken: Exception | None = error
+        else:
+            broken = None
+        outputs, failed = all_awaited(outputs)
+        broken = failed or broken
+        if broken is not None:
+            noted(broken, "map", self.call.title, seen + len(outputs))
             rows = rows[: len(outputs)]
             raise Broken(
                 broken, self._finished(self._laid_over(rows, outputs, seen), seen), len(outputs)
@@ -117,7 +117,26 @@ class MapRows(RowWise):
             return Block(rows=rows)
         from provender.data.features import table_from_rows
 
+        names = list(self.target)
+        known = set(names)
+        for at, row in enumerate(rows, seen):
+            if not known.issuperset(row):
+                raise _unnamed(row, names, at)
+        rows = [{name: row.get(name) for name in names} for row in rows]
         return Block(table=table_from_rows(rows, self.target, first_row=seen, coerce=True))
+
+
+def _unnamed(row: Mapping[str, Any], named: list[str], at: int) -> ColumnError:
+    """The error for a column that ``features=`` does not name."""
+    other = next(name for name in row if name not in named)
+    near = difflib.get_close_matches(str(other), named, 1)
+    return ColumnError(
+        f"Row {at} has a column {other!r} that features= does not name.",
+        where="map",
+        hint=(f"Did you mean {near[0]!r}? " if near else "")
+        + "Name it there, or leave it out with remove_columns=.",
+        facts={"row": at, "column": other, "columns": named},
+    )
 
 
 def _without(row: Any, output: Any, kept: list[str]) -> dict[str, Any]:
@@ -132,22 +151,6 @@ def _numbers_of(numbers: np.ndarray | None, rows: list[Any]) -> list[int] | list
     return [None] * len(rows) if numbers is None else numbers.tolist()
 
 
-async def _gathered(
-    call: Callable[..., Any], rows: list[Any], numbers: list[Any], seen: int
-) -> list[Any]:
-    outputs: list[Any] = []
-    for begin in range(0, len(rows), AT_ONCE):
-        part = zip(rows[begin : begin + AT_ONCE], numbers[begin : begin + AT_ONCE], strict=True)
-        results = await asyncio.gather(
-            *(call(row, number) for row, number in part), return_exceptions=True
-        )
-        for at, result in enumerate(results):
-            if isinstance(result, BaseException):
-                raise noted(result, "map", getattr(call, "title", "function"), seen + begin + at)
-        outputs += results
-    return outputs
-
-
 @dataclass(frozen=True, eq=False)
 class MapBatches(Unary):
     """A function called for each batch; it may return another number of rows."""
@@ -159,6 +162,7 @@ class MapBatches(Unary):
     drop_last: bool = False
     remove: tuple[str, ...] = ()
     target: Features | None = None
+    from_blocks: bool = False
 
     def parameters(self) -> Any:
         target = None if self.target is None else self.target.to_dict()
@@ -228,11 +232,13 @@ class MapBatchesFlow(Flow):
     def _made(self, block: Block, first: int) -> Block:
         node = self._node
         given = self._shaper.batch(block, first)
-        indices = list(range(first, first + block.count)) if node.call.with_indices else None
+        indices: list[int] | None = None
+        if node.call.with_indices:
+            indices = list(range(first, first + block.count))
+            if node.from_blocks and block.numbers is not None:
+                indices = block.numbers.tolist()
         try:
-            output = node.call(given, indices)
-            if inspect.isawaitable(output):
-                output = asyncio.run(_awaited(output))
+            output = awaited(node.call(given, indices))
         except Exception as error:
             noted(error, "map", node.call.title, first, block.count)
             raise
@@ -245,10 +251,6 @@ class MapBatchesFlow(Flow):
 
     def close(self) -> None:
         self._reader.close()
-
-
-async def _awaited(output: Any) -> Any:
-    return await output
 
 
 def _batch_result(node: MapBatches, given: Any, output: Any, block: Block, first: int) -> Block:
@@ -291,7 +293,7 @@ def _length(made: Mapping[str, Any], output: Mapping[str, Any], title: str, firs
         if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
             raise TransformError(
                 f"{title} returned {type(values).__name__} for the column {name!r}, not a list.",
-                where=f"map, batch at row {first:,}",
+                where=f"map, batch at row {first}",
                 hint=_RETURN_BATCH,
                 facts={"row": first, "column": name},
             )
@@ -303,7 +305,7 @@ def _length(made: Mapping[str, Any], output: Mapping[str, Any], title: str, firs
             f"{title} made columns of different lengths: "
             + ", ".join(f"{name} {count:,}" for name, count in lengths.items())
             + ".",
-            where=f"map, batch at row {first:,}",
+            where=f"map, batch at row {first}",
             hint=f"Return all columns at one length, or add remove_columns={off!r}.",
             facts={"lengths": lengths},
         )
@@ -315,6 +317,11 @@ def _targeted(node: MapBatches, block: Block, first: int) -> Block:
         return block
     from provender.data.features import table_from_batch
 
-    given = block.table if block.table is not None else block.columns
-    assert given is not None
-    return Block(table=table_from_batch(given, node.target, first_row=first, coerce=True))
+    if block.table is not None:
+        given = {name: block.table.column(name) for name in block.table.column_names}
+    else:
+        given = dict(block.columns or {})
+    if not set(node.target).issuperset(given):
+        raise _unnamed(given, list(node.target), first)
+    columns = {name: given.get(name, [None] * block.count) for name in node.target}
+    return Block(table=table_from_batch(columns, node.target, first_row=first, coerce=True))

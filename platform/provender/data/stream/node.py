@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from provender.data.stream.flow import Flow, State, parted
+from provender.data.stream.resuming import Resuming
 
 if TYPE_CHECKING:
     from provender.data.features import Features
@@ -133,11 +134,19 @@ class Run:
         epoch: which.
         shared: the seed for shuffles that were given none, where several processes must agree.
         seeds: seeds that a loaded state brought along.
+        resuming: what holds until the pass is at the place where it begins.
+        path: which of several times that a part of the chain is run in this pass.
     """
 
     epoch: int = 0
     shared: int | None = None
     seeds: Mapping[Any, int] = field(default_factory=dict)
+    resuming: Resuming = field(default_factory=Resuming, compare=False)
+    path: tuple[int, ...] = ()
+
+    def within(self, number: int) -> Run:
+        """The same pass, for the time with this number that a part of the chain is run."""
+        return replace(self, path=(*self.path, number))
 
 
 def start(node: Node, run: Run, state: State = None) -> Flow:
@@ -145,7 +154,7 @@ def start(node: Node, run: Run, state: State = None) -> Flow:
     place, rows = parted(state)
     flow = node.open(run, place)
     if rows:
-        flow.advance(rows)
+        run.resuming.advance(flow, rows)
     return flow
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -66,7 +67,8 @@ class Operators(Core):
             batch_size: rows of a batch; None or 0: all rows at once.
             drop_last_batch: leave out a last batch that is smaller.
             remove_columns: of the input, those that are not kept; what the function returns stays.
-            features: types of the output.
+            features: columns and types of the output. A column that a row lacks is None in it;
+                one that is not named here is an error.
             fn_kwargs: further arguments.
         """
         self._check_known(_names(remove_columns), "remove_columns")
@@ -75,7 +77,8 @@ class Operators(Core):
         target = _features(features)
         removed = tuple(_names(remove_columns) or ())
         if batched:
-            size = None if batch_size is None or batch_size <= 0 else batch_size
+            rows = whole("batch_size", batch_size or 0)
+            size = rows if rows > 0 else None
             node: Node = MapBatches(self._node, call, size, drop_last_batch, removed, target)
         else:
             node = MapRows(self._node, call=call, remove=removed, target=target)
@@ -103,7 +106,7 @@ class Operators(Core):
         """
         self._check_known(_names(input_columns), "input_columns")
         call = self._call(function or bool, with_indices, input_columns, fn_kwargs)
-        size = (batch_size or 0) if batched else None
+        size = whole("batch_size", batch_size or 0) if batched else None
         return self._derived(Filter(self._node, call, size))
 
     def _call(
@@ -127,7 +130,7 @@ class Operators(Core):
         max_buffer_input_shards: int = 10,
         *,
         block_rows: int | None = None,
-        window_rows: int = 65536,
+        window_rows: int | None = None,
     ) -> O:
         """Rows in random order: a function of seed and epoch alone.
 
@@ -143,6 +146,7 @@ class Operators(Core):
                 where single rows can be fetched cheaply, else as the data are laid out. Blocks
                 are shuffled over the whole split, and rows within a window of many blocks.
             window_rows: for "global" in blocks: rows of a window, which are in memory together.
+                By default 65,536 or fewer; a split that is only a few times as long is one window.
 
         Raises:
             SettingsError: "global" where rows have no known numbers.
@@ -150,37 +154,42 @@ class Operators(Core):
         used = seed_of(seed, generator)
         if buffer_size == "global":
             return self._derived(self._global(used, block_rows, window_rows))
-        if not isinstance(buffer_size, int) or isinstance(buffer_size, bool):
+        if isinstance(buffer_size, str):
             raise ValueError(f'buffer_size is a number of rows or "global", not {buffer_size!r}.')
-        if max_buffer_input_shards < 1:
+        size = whole("buffer_size", buffer_size)
+        inputs = whole("max_buffer_input_shards", max_buffer_input_shards)
+        if inputs < 1:
             raise ValueError("max_buffer_input_shards must be at least 1.")
-        node = BufferShuffle(self._node, used, max(buffer_size, 1), max_buffer_input_shards)
+        node = BufferShuffle(self._node, used, max(size, 1), inputs)
         return self._derived(node)
 
-    def _global(self, seed: Any, block: int | None, window: int) -> Node:
-        from provender.data.stream.layout import block_rows_of
+    def _global(self, seed: Any, block: int | None, window: int | None) -> Node:
+        from provender.data.stream.layout import WINDOW, block_rows_of, window_rows_of
 
         node = GlobalShuffle(self._node, seed)
         for each in _through(planned(node)):
             if isinstance(each, GlobalShuffle) and each.seed is seed:
                 leaf = check_global(each.child)
-                size = block_rows_of(leaf.source) if block is None else block
-                if size < 1 or window < 2 * size:
-                    size = max(1, min(size, window // 2))
-                return GlobalShuffle(self._node, seed, size, window)
+                size = block_rows_of(leaf.source) if block is None else whole("block_rows", block)
+                given = WINDOW if window is None else whole("window_rows", window)
+                size = max(1, min(size, given // 2))
+                if window is None and size > 1:
+                    given = window_rows_of(leaf.rows() or 0, size)
+                return GlobalShuffle(self._node, seed, size, given)
         raise AssertionError("a shuffle was planned away")
 
     def skip(self: O, n: int) -> O:
         """All but the first `n` rows. The order of shards is fixed from here on."""
-        return self._derived(Skip(self._node, max(int(n), 0)))
+        return self._derived(Skip(self._node, max(whole("n", n), 0)))
 
     def take(self: O, n: int) -> O:
         """The first `n` rows. The order of shards is fixed from here on."""
-        return self._derived(Take(self._node, max(int(n), 0)))
+        return self._derived(Take(self._node, max(whole("n", n), 0)))
 
     def repeat(self: O, num_times: int | None = None) -> O:
         """The rows `num_times` times over, in the same order; None: for ever."""
-        return self._derived(Repeat(self._node, num_times))
+        times = None if num_times is None else whole("num_times", num_times)
+        return self._derived(Repeat(self._node, times))
 
     def shard(self: O, num_shards: int, index: int, contiguous: bool = True) -> O:
         """One of `num_shards` shares of the shards.
@@ -190,6 +199,7 @@ class Operators(Core):
         Raises:
             ValueError: there is no such share.
         """
+        num_shards, index = whole("num_shards", num_shards), whole("index", index)
         if not 0 <= index < num_shards:
             raise ValueError(
                 f"index must be from 0 to num_shards - 1, not {index} of {num_shards}."
@@ -198,13 +208,34 @@ class Operators(Core):
 
     def reshard(self: O, num_shards: int | None = None) -> O:
         """The same rows in more shards: row groups of parquet, ranges of lines or records."""
-        return self._derived(self._node.resharded(num_shards))
+        count = None if num_shards is None else whole("num_shards", num_shards)
+        return self._derived(self._node.resharded(count))
 
     # -- batches ---------------------------------------------------------------------------
 
-    def batch(self: O, batch_size: int, drop_last_batch: bool = False) -> O:
-        """Rows of lists, each made of `batch_size` rows."""
-        return self._derived(node_of(self._node, batch_size, drop_last_batch, self._format))
+    def batch(
+        self: O,
+        batch_size: int | None = None,
+        by_column: str | list[str] | None = None,
+        drop_last_batch: bool = False,
+    ) -> O:
+        """Rows of lists, each made of several rows.
+
+        Args:
+            batch_size: of so many; with `by_column` only how many are compared at a time.
+            by_column: of all that follow each other with the same value in this column (or in all
+                of these); null counts as a value. What different nodes or workers read is not
+                put together.
+            drop_last_batch: leave out a last batch that is smaller; not with `by_column`.
+
+        Raises:
+            ColumnError: there is no such column.
+            ValueError: arguments that make no sense.
+        """
+        columns = _names(by_column)
+        self._check_known(columns, "by_column")
+        size = None if batch_size is None else whole("batch_size", batch_size)
+        return self._derived(node_of(self._node, size, columns, drop_last_batch, self._format))
 
     def unbatch(self: O) -> O:
         """The rows that rows of lists hold: undoes `batch`."""
@@ -324,6 +355,7 @@ class Operators(Core):
 
     def prefetch(self: O, memory: int = 64 << 20) -> O:
         """Lets a thread make rows ahead, up to `memory` bytes of them."""
+        memory = whole("memory", memory)
         if memory < 1:
             raise ValueError("memory is a number of bytes, at least 1.")
         return self._derived(Prefetch(self._node, memory))
@@ -336,12 +368,27 @@ class Operators(Core):
     def _split_by_node(self: O, rank: int, world: int, strategy: str, equal: str | None) -> O:
         from provender.data.stream.split import check_split
 
+        rank, world = whole("rank", rank), whole("world_size", world)
         check_split(rank, world, strategy, equal)
         node = self._node
         if isinstance(node, NodeSplit):
             rank, world = world * node.rank + rank, world * node.world
             node = node.child
         return self._derived(NodeSplit(node, rank, world, strategy, equal))
+
+
+def whole(name: str, value: Any) -> int:
+    """A number of rows, shards or the like as a Python integer; numpy's are as good.
+
+    Raises:
+        ValueError: it is no whole number; names the argument.
+    """
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise ValueError(f"{name} is a whole number, not {value!r}.")
 
 
 def _names(given: str | Sequence[str] | None) -> list[str] | None:

@@ -36,7 +36,45 @@ class Column:
 
 
 class Outputs(Making):
-    """What ends a stream."""
+    """What ends a stream, and what is told of where it comes from."""
+
+    def _told(self, name: str) -> Any:
+        return getattr(self.info, name, None)
+
+    @property
+    def builder_name(self) -> str | None:
+        """Name of the builder that made the dataset; None where that is not known, as below."""
+        return self._told("builder_name")  # type: ignore[no-any-return]
+
+    @property
+    def config_name(self) -> str | None:
+        """Name of the builder's configuration."""
+        return self._told("config_name")  # type: ignore[no-any-return]
+
+    @property
+    def supervised_keys(self) -> Any:
+        """What the builder calls input and target."""
+        return self._told("supervised_keys")
+
+    @property
+    def download_checksums(self) -> dict[str, Any] | None:
+        """URL -> checksum of what the dataset was built from."""
+        return self._told("download_checksums")  # type: ignore[no-any-return]
+
+    @property
+    def download_size(self) -> int | None:
+        """Bytes of what the dataset was built from."""
+        return self._told("download_size")  # type: ignore[no-any-return]
+
+    @property
+    def dataset_size(self) -> int | None:
+        """Bytes of the dataset where it was published."""
+        return self._told("dataset_size")  # type: ignore[no-any-return]
+
+    @property
+    def size_in_bytes(self) -> int | None:
+        """Bytes of both."""
+        return self._told("size_in_bytes")  # type: ignore[no-any-return]
 
     def __getitem__(self, column_name: str) -> Column:
         """The values of one column, in order.
@@ -94,7 +132,7 @@ class Outputs(Making):
         return pl.from_arrow(self.to_arrow())
 
     def to_parquet(self, path_or_buf: Any, batch_size: int | None = None, **kwargs: Any) -> int:
-        """Writes a parquet file; returns how many rows."""
+        """Writes a parquet file, or into an open binary file; returns how many rows."""
         import pyarrow.parquet as pq
 
         rows, writer = 0, None
@@ -112,27 +150,37 @@ class Outputs(Making):
         return rows
 
     def to_json(self, path_or_buf: Any, batch_size: int | None = None) -> int:
-        """Writes JSON lines; returns how many rows."""
+        """Writes JSON lines, also into an open text or binary file; returns how many rows."""
+        import contextlib
+        import io
         import json
 
         rows = 0
-        with open(path_or_buf, "w", encoding="utf-8") as out:
+        with contextlib.ExitStack() as stack:
+            out = path_or_buf
+            if not hasattr(path_or_buf, "write"):
+                out = stack.enter_context(open(path_or_buf, "wb"))
+            text = isinstance(out, io.TextIOBase)
             for table in self._tables(batch_size or _ROWS):
-                out.writelines(json.dumps(row, default=str) + "\n" for row in table.to_pylist())
+                lines = [json.dumps(row, default=str) + "\n" for row in table.to_pylist()]
+                out.writelines(lines if text else [line.encode() for line in lines])
                 rows += table.num_rows
         return rows
 
     def to_csv(self, path_or_buf: Any, batch_size: int | None = None) -> int:
-        """Writes CSV with a line of names; returns how many rows."""
+        """Writes CSV with a line of names, also into an open binary file; returns how many rows."""
         import pyarrow.csv as pc
 
         rows, writer = 0, None
         try:
             for table in self._tables(batch_size or _ROWS):
                 if writer is None:
-                    writer = pc.CSVWriter(path_or_buf, table.schema)
-                writer.write_table(table.cast(writer.schema) if rows else table)
+                    schema = table.schema
+                    writer = pc.CSVWriter(path_or_buf, schema)
+                writer.write_table(table.cast(schema))
                 rows += table.num_rows
+            if writer is None:
+                writer = pc.CSVWriter(path_or_buf, self.to_arrow().schema)
         finally:
             if writer is not None:
                 writer.close()

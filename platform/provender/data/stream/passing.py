@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import sys
-from collections.abc import Mapping
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from provender.data.stream.draws import key_of
 from provender.data.stream.flow import Flow, State, plus
 from provender.data.stream.node import Node, Run, start
+from provender.data.stream.resuming import Resuming
 from provender.data.stream.seeds import Seed
 from provender.data.stream.split import NodeSplit, deal, divide
 from provender.data.stream.state import END, nodes_of
 from provender.data.stream.stride import dealt, undealt
-from provender.errors import ConflictError
+from provender.errors import ConflictError, ProvenderError
+
+_UNREADABLE = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+"""What operators raise for a place that they did not make."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,26 @@ class Compiled:
 
         A place of a chain that is dealt out may lie within a round of another number of nodes: the
         whole chain is asked for the place itself.
+
+        Raises:
+            ConflictError: the place is none of this chain.
         """
+        try:
+            flow = self._started(at)
+        except ProvenderError:
+            raise
+        except _UNREADABLE as error:
+            if at is None or self.run.resuming.failed:
+                raise
+            raise ConflictError(
+                f"The place in the position is none of this stream ({type(error).__name__}: {error}).",
+                where="load_state_dict",
+                hint="Give it what state_dict() returned, unchanged.",
+            ) from error
+        self.run.resuming.settle()
+        return flow
+
+    def _started(self, at: State) -> Flow:
         if self.whole is not None and at is not None:
             flow = start(self.whole, self.run, at)
             at = dealt(self.node, flow.state())
@@ -60,17 +86,23 @@ def worker() -> tuple[int, int]:
     return (0, 1) if info is None else (int(info.id), int(info.num_workers))
 
 
-def compiled(root: Node, epoch: int, seeds: Mapping[Seed, int]) -> Compiled:
+def compiled(
+    root: Node,
+    epoch: int,
+    seeds: Mapping[Seed, int],
+    weights: Mapping[Seed, Mapping[str, Any]] | None = None,
+) -> Compiled:
     """Makes a planned chain ready.
 
     Args:
         root: the planned chain.
         epoch: which pass.
         seeds: seeds that a position brought along.
+        weights: what that position says of the weights of draws; see `Resuming`.
     """
     split = any(isinstance(node, NodeSplit) for node in nodes_of(root))
     shared = key_of("shared", *(node.name for node in nodes_of(root))) >> 80 if split else None
-    run = Run(epoch, shared, seeds)
+    run = Run(epoch, shared, seeds, Resuming(weights))
     index, workers = worker()
     inner_splits = [
         node for node in nodes_of(root) if isinstance(node, NodeSplit) and node is not root
@@ -92,6 +124,8 @@ def compiled(root: Node, epoch: int, seeds: Mapping[Seed, int]) -> Compiled:
             made = Compiled(root.divided(whole), run, split=label)
     if workers == 1:
         return made
+    # Nodes with as many rows shall also have as many in each of their workers.
+    even = any(isinstance(node, NodeSplit) and node.equal == "balance" for node in nodes_of(root))
     if root.name == NodeSplit.name and made.whole is not None and made.whole.num_parts() >= workers:
         # Workers share out the shards, and of each row by row what this node gets of it.
         assert isinstance(root, NodeSplit)
@@ -99,7 +133,7 @@ def compiled(root: Node, epoch: int, seeds: Mapping[Seed, int]) -> Compiled:
     elif made.whole is not None:
         node = deal(made.node, workers, index)
     else:
-        node = divide(made.node, workers, index)
+        node = divide(made.node, workers, index, even)
     if label and made.whole is not None:
         assert isinstance(root, NodeSplit)
         label = f"node {root.rank} of {root.world}, {label}"
@@ -107,32 +141,54 @@ def compiled(root: Node, epoch: int, seeds: Mapping[Seed, int]) -> Compiled:
 
 
 class Pass:
-    """A running pass and where it is.
+    """A running pass and where it is; nothing is opened before the first `pull`.
 
     Attributes:
         given: rows of the current block that the user has.
+        weights: what the position that it was told to begin at says of the weights of draws.
+        done: it has ended or was left.
     """
 
-    def __init__(self, compiled_: Compiled, epoch: int, at: State) -> None:
+    def __init__(
+        self,
+        compiled_: Compiled,
+        epoch: int,
+        at: State,
+        weights: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         self._compiled = compiled_
         self.epoch = epoch
         self.split = compiled_.split
         self._before: State = None
         self._loaded = at
+        self.weights = weights
         self.given = 0
-        self._ended = at == END
-        self.flow: Flow | None = None if self._ended else compiled_.open(at)
+        self._ended = self.done = at == END
+        self.flow: Flow | None = None
+
+    @property
+    def unread(self) -> bool:
+        """Whether its place still is the one it was told to begin at."""
+        return self._loaded is not None
 
     def pull(self, limit: int) -> Any:
         """The next block, its place being kept; None at the end."""
-        if self.flow is None:
+        if self.done:
             return None
+        if self.flow is None:
+            self.flow = self._compiled.open(self._loaded)
+            _open.add(self)
         before = self.flow.state()
         self._before, self._loaded, self.given = before, None, 0
         block = self.flow.pull(limit)
         if block is None:
-            self._ended = True
+            self._ended = self.done = True
         return block
+
+    @property
+    def resuming(self) -> Resuming:
+        """What was told to the operators for the way to the place."""
+        return self._compiled.run.resuming
 
     def more(self, limit: int) -> Any:
         """Rows that go on after the current block, whose place stays."""
@@ -148,8 +204,23 @@ class Pass:
 
     def close(self) -> None:
         """Ends the pass; its place stays known."""
-        if self.flow is not None:
-            self.flow.close()
+        self.done = True
+        flow, self.flow = self.flow, None
+        if flow is not None:
+            flow.close()
+
+
+_open: weakref.WeakSet[Pass] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    """Closes what still runs while modules are whole: after that a generator cannot end properly."""
+    for running in list(_open):
+        with suppress(Exception):
+            running.close()
+
+
+atexit.register(_close_all)
 
 
 def check_share(split: str | None, own: str | None) -> None:

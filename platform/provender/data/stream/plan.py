@@ -10,10 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from provender.data.stream.columns import Remove, Select
+from provender.data.stream.filtering import Filter
 from provender.data.stream.global_order import GlobalShuffle
 from provender.data.stream.leaf import Leaf
 from provender.data.stream.limits import Shard, Skip, Take
+from provender.data.stream.mapping import MapBatches
 from provender.data.stream.node import Node
+from provender.data.stream.numbering import Numbered
+from provender.data.stream.prefetch import Prefetch
 from provender.data.stream.rowwise import RowWise
 from provender.data.stream.shuffle import BufferShuffle
 from provender.data.stream.split import NodeSplit, divide, spread
@@ -31,11 +35,21 @@ def _simpler(node: Node) -> Node:
         return _shuffled(node)
     if isinstance(node, Shard):
         return _sharded(node)
-    if isinstance(node, RowWise) and isinstance(node.child, NodeSplit):
+    if isinstance(node, RowWise | Prefetch) and isinstance(node.child, NodeSplit):
         return node.child.over(_simpler(node.over(node.child.child)))
+    if isinstance(node, Filter | MapBatches) and node.call.with_indices:
+        return _numbered(node)
     if isinstance(node, Select | Remove):
         return _projected(node)
     return node
+
+
+def _numbered(node: Filter | MapBatches) -> Node:
+    """Behind a split rows keep the numbers of the undivided stream: they bring them along."""
+    split = node.child
+    if not isinstance(split, NodeSplit):
+        return node
+    return replace(node, child=split.over(_simpler(Numbered(split.child))), from_blocks=True)
 
 
 def _limited(node: Skip | Take) -> Node:

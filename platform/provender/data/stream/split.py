@@ -15,6 +15,7 @@ from provender.data.stream.flow import Flow, State
 from provender.data.stream.global_order import GlobalShuffle
 from provender.data.stream.node import Node, Run, Unary
 from provender.data.stream.prefetch import Prefetch
+from provender.data.stream.ranges import even_range
 from provender.data.stream.rowwise import RowWise
 from provender.data.stream.stride import EQUAL, Stride
 from provender.errors import SettingsError
@@ -40,9 +41,15 @@ class NodeSplit(Unary):
         return self.child.column_names()
 
     def rows(self) -> int | None:
+        if self.equal == "balance":
+            total = self.child.rows()
+            return None if total is None else -(-total // self.world)
         return self.divided(self.child).rows()
 
     def num_parts(self) -> int:
+        if self.equal == "balance" and self.child.rows() is None:
+            # Counting would read the data, which only a pass may do.
+            return 1
         return self.divided(self.child).num_parts()
 
     def by_rows(self, child: Node) -> bool:
@@ -62,16 +69,10 @@ class NodeSplit(Unary):
         if self.world == 1:
             return child
         if self.equal == "balance":
-            share = child.balanced(self.world, self.rank, pad=True)
-            if share is None:
-                raise SettingsError(
-                    'equal="balance" needs the number of rows to be known, which it is not here.',
-                    where="split_dataset_by_node",
-                    hint='Use equal="drop" or equal="pad", which work without.',
-                )
-            return share
+            return even_range(child, self.world, self.rank)
         if self.by_rows(child):
-            return sunk(Stride(child, self.world, self.rank, 1, self.equal))
+            # Two strides stay two: a place of the undivided rows may be a place of a stride.
+            return sunk(Stride(child, self.world, self.rank, 1, self.equal), merging=False)
         parts = child.num_parts()
         if parts < self.world:
             raise SettingsError(
@@ -115,16 +116,21 @@ def check_split(rank: int, world: int, strategy: str, equal: str | None) -> None
         )
 
 
-def divide(node: Node, count: int, index: int) -> Node:
+def divide(node: Node, count: int, index: int, even: bool = False) -> Node:
     """One of `count` shares of a stream, so that together they are every row once.
 
     Args:
         node: the stream, with its epoch decided.
         count: how many shares.
         index: which of them.
+        even: make the number of rows of a share depend on that of all rows alone, never on where
+            shards begin.
     """
     if count == 1:
         return node
+    if even:
+        share = node.balanced(count, index)
+        return deal(node, count, index) if share is None else share
     parts = node.num_parts()
     if parts % count == 0:
         return node.pick(range(index, parts, count))
@@ -142,14 +148,28 @@ def deal(node: Node, count: int, index: int) -> Node:
     return sunk(Stride(node, count, index))
 
 
-def sunk(stride: Stride) -> Node:
-    """A stride as deep as it can be, so that nobody makes rows that are another's."""
+def sunk(stride: Stride, merging: bool = True) -> Node:
+    """A stride as deep as it can be, so that nobody makes rows that are another's.
+
+    Args:
+        stride: where it is now.
+        merging: make one of it and a stride that it meets. Its places are then no longer made of
+            places of what it deals out.
+    """
     child = stride.child
-    if isinstance(child, Stride) and child.equal is None and child.run == stride.run == 1:
+    if (
+        merging
+        and isinstance(child, Stride)
+        and child.equal is None
+        and child.run == stride.run == 1
+    ):
         offset = child.offset + child.step * stride.offset
         return replace(stride, child=child.child, step=child.step * stride.step, offset=offset)
     if isinstance(child, RowWise) and stride.run == 1:
-        below = sunk(stride.over(child.child))
+        if stride.equal == "pad" and child.numbers_rows and not child.from_blocks:
+            # Rows that come twice keep their number, which is not that of their place.
+            return stride
+        below = sunk(stride.over(child.child), merging)
         if child.numbers_rows and not child.from_blocks:
             return replace(
                 child,
@@ -159,11 +179,11 @@ def sunk(stride: Stride) -> Node:
             )
         return child.over(below)
     if isinstance(child, RowWise) and not child.numbers_rows:
-        return child.over(sunk(stride.over(child.child)))
+        return child.over(sunk(stride.over(child.child), merging))
     if isinstance(child, Batch) and stride.run == 1:
-        return child.over(sunk(replace(stride, child=child.child, run=child.size)))
+        return child.over(sunk(replace(stride, child=child.child, run=child.size), merging))
     if isinstance(child, Prefetch):
-        return child.over(sunk(stride.over(child.child)))
+        return child.over(sunk(stride.over(child.child), merging))
     if isinstance(child, GlobalShuffle):
         strided = child.strided(stride.step, stride.offset, stride.run, stride.equal)
         if strided is not None:

@@ -9,12 +9,12 @@ refused with the first thing that differs.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from provender.data.stream.fingerprinting import fingerprint_of
 from provender.data.stream.flow import State
-from provender.data.stream.leaf import Leaf
 from provender.data.stream.node import Node
 from provender.data.stream.seeds import Seed
 from provender.errors import ConflictError
@@ -55,46 +55,25 @@ def chain_of(root: Node) -> Chain:
 
     A function that has no fingerprint counts by its name only, with a warning.
     """
-    from provender.fingerprint import Hasher, UnhashableError
+    from provender.fingerprint import Hasher
 
     parts = []
     for node in nodes_of(root):
         if node.name in _UNCOUNTED:
             continue
-        if isinstance(node, Leaf):
-            digest = node.source.identity
-            if (why := getattr(node.source, "unhashable", None)) is not None:
-                _warn_unhashable(why)
-                digest = Hasher.hash(("unhashable", repr(node.source)))
-        else:
-            try:
-                digest = Hasher.hash(node.parameters())
-            except UnhashableError as error:
-                digest = Hasher.hash(("unhashable", _outline(node.parameters())))
-                _warn_unhashable(str(error), node.name)
+        digest, why = fingerprint_of(node)
+        if why is not None:
+            _warn_unhashable(why, node.name)
         parts.append((node.name, digest, len(node.children)))
     steps = tuple(f"{name} {digest[:_DIGITS]}" for name, digest, _ in parts)
     return Chain(Hasher.hash(parts), steps)
 
 
-def _warn_unhashable(why: str, name: str = "source") -> None:
+def _warn_unhashable(why: str, name: str) -> None:
     warnings.warn(
         f"{name}: part of it has no fingerprint ({why}). A position can be loaded, but a change of "
         "that part will not be noticed.",
         stacklevel=4,
-    )
-
-
-def _outline(value: Any) -> Any:
-    """What can be said of parameters without the functions among them."""
-    if callable(value):
-        return getattr(value, "__qualname__", type(value).__name__)
-    if isinstance(value, tuple | list):
-        return [_outline(each) for each in value]
-    if isinstance(value, Mapping):
-        return {str(key): _outline(each) for key, each in value.items()}
-    return (
-        value if isinstance(value, str | int | float | bool | type(None)) else type(value).__name__
     )
 
 
@@ -105,8 +84,23 @@ def seeds_of(root: Node) -> list[Seed]:
     return list(dict.fromkeys(drawn))
 
 
+def weights_of(root: Node) -> dict[Seed, list[float]]:
+    """The weights of streams that are drawn, by the seed of the draws, in the order of the chain."""
+    found = {}
+    for node in nodes_of(root):
+        weights, seed = getattr(node, "weights", None), getattr(node, "seed", None)
+        if weights is not None and isinstance(seed, Seed):
+            found[seed] = list(weights)
+    return found
+
+
 def document(
-    chain: Chain, epoch: int, split: str | None, at: State, seeds: list[int]
+    chain: Chain,
+    epoch: int,
+    split: str | None,
+    at: State,
+    seeds: list[int],
+    weights: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """A position as JSON."""
     made: dict[str, Any] = {"provender": VERSION, "epoch": epoch, "chain": chain.digest}
@@ -115,6 +109,8 @@ def document(
     made["at"] = at
     if seeds:
         made["seeds"] = seeds
+    if weights:
+        made["weights"] = list(weights)
     return made
 
 
@@ -135,6 +131,21 @@ def checked(state: Any, chain: Chain) -> dict[str, Any]:
             f"The position has format {state['provender']}; this release reads format {VERSION}.",
             where="load_state_dict",
             hint="Load it with the release that wrote it.",
+        )
+    missing = [name for name in ("chain", "epoch", "split") if name not in state]
+    wrong = missing or [
+        name
+        for name, sound in (
+            ("epoch", isinstance(state["epoch"], int)),
+            ("weights", all("now" in each for each in state.get("weights", ()))),
+        )
+        if not sound
+    ]
+    if wrong:
+        raise ConflictError(
+            f"The position is damaged: {', '.join(wrong)} {'missing' if missing else 'unreadable'}.",
+            where="load_state_dict",
+            hint="Give it what state_dict() returned, unchanged.",
         )
     if state["chain"] != chain.digest:
         raise ConflictError(
