@@ -326,7 +326,8 @@ def remains(ground: Ground) -> Iterator[Candidate]:
         ground.catalog, ground.store, ground.building, ground.objects, activity, ground.grace
     )
     yield from map(_of_problem, _mendable(strays(ground.catalog, ground.store, activity)))
-    yield from map(_of_problem, _mendable(leftovers(shop)))
+    if not ground.is_shared:
+        yield from map(_of_problem, _mendable(leftovers(shop)))
     root = ground.store.local()
     found = temporary_files(
         store=root,

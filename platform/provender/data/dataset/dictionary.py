@@ -122,8 +122,7 @@ class DatasetDict(dict[str, Dataset]):
                     OfSplit(function, name) if with_split and function is not None else function,
                     *args,
                     desc=_text(desc, "Map", name),
-                    **file,
-                    **kwargs,
+                    **{**kwargs, **file},
                 )
                 for name, each, file in self._with_files(cache_file_names)
             }
@@ -149,7 +148,7 @@ class DatasetDict(dict[str, Dataset]):
         return DatasetDict(
             {
                 name: each.filter(
-                    function, *args, desc=_text(desc, "Filter", name), **file, **kwargs
+                    function, *args, desc=_text(desc, "Filter", name), **{**kwargs, **file}
                 )
                 for name, each, file in self._with_files(cache_file_names)
             }
@@ -157,7 +156,7 @@ class DatasetDict(dict[str, Dataset]):
 
     def _with_files(
         self, files: Mapping[str, Any] | None
-    ) -> Iterator[tuple[str, Dataset, dict[str, Any]]]:
+    ) -> Iterator[tuple[str, Any, dict[str, Any]]]:
         """The splits, each with the argument that names its file, if it has one."""
         self._check()
         for name in files or {}:

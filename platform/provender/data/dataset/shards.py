@@ -187,8 +187,10 @@ def _is_settled(
     """Whether later rows cannot change the columns' types any more."""
     if given is not None or sum(each.nbytes for each in held) >= _HELD_BYTES:
         return True
-    features = shaper.features or {}
-    return rows >= WINDOW and not any(map(holds_null, features.values()))
+    features = shaper.features
+    if features is None or rows < WINDOW:
+        return False
+    return not any(holds_null(each) for each in features.values())
 
 
 def _late(found: pa.Schema, before: pa.Schema, row: int) -> FeatureTypeError:
