@@ -277,10 +277,13 @@ def _of(part: int, whole: int) -> str:
     return f"{count(part)}{share}"
 
 
+_NO_COUNT = 2.0**63
+
+
 def _int(value: Any) -> int:
-    """The whole number; 0 for what is none."""
+    """The count; 0 for what is none, or larger than any count."""
     found = _float(value)
-    return 0 if found is None else int(found)
+    return 0 if found is None or abs(found) >= _NO_COUNT else int(found)
 
 
 def _list(value: Any) -> Sequence[Any]:

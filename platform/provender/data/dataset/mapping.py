@@ -355,7 +355,7 @@ class _Chosen:
     def _digest(self, key: str, value: Any) -> Tree:
         from provender.fingerprint import hash_or_random
 
-        digest, message = hash_or_random(value, key)
+        digest, message = hash_or_random(value, "" if key == "function" else key)
         if message is not None:
             self.not_kept = message
         return digest_part(key, digest)
