@@ -143,8 +143,12 @@ def finish(here: Ground, *, doctor_first: bool = False, workers: int = 1) -> tup
     built = project.build(REF, num_shards=SHARDS, workers=workers)
 
     assert built.outcome in ("succeeded", "cached")
-    again = {step.key for step in built.plan.steps if step.fingerprint in finished} & set(built.ran)
-    assert again == set(), "what was finished is reused"
+    again = {
+        step.key: step.reasons
+        for step in built.plan.steps
+        if step.fingerprint in finished and step.key in built.ran
+    }
+    assert again == {}, "what was finished is reused"
     after = evidence.succeeded(project)
     assert {each: after[each] for each in finished} == dict(finished)
     if begun and "examples/train" in built.ran and "examples/test" in built.ran and workers == 2:
