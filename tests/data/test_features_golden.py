@@ -7,6 +7,7 @@ import datetime as dt
 import io
 import json
 from decimal import Decimal
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import provender.data.features as ours
 from provender.data.errors import FeatureTypeError
 from provender.data.formats import formatter
 
-hf = pytest.importorskip("datasets")
+hf = import_module("datasets")
 
 FEATURES = {
     "scalars": lambda m: {

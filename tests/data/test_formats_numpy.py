@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import provender.data as ours
 from provender.data.formats import arrays
 
-hf = pytest.importorskip("datasets")
+hf = import_module("datasets")
 
 TEXTS: dict[str, Any] = {
     "texts": ["x", "yyy", "äöü", "日本"],

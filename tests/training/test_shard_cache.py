@@ -18,7 +18,7 @@ import pytest
 
 from provender.errors import DamageError, DiskFull, SettingsError
 from provender.training import shard_cache
-from provender.training.shard_cache import CacheFull, ShardCache, ShardKey, parse_size
+from provender.training.shard_cache import CacheFull, ShardCache, ShardKey
 
 
 def key_of(data: bytes, source: str = "gs://b/x", **changes: Any) -> ShardKey:
@@ -261,13 +261,15 @@ def test_waiting_for_another_process_can_be_given_up(cache) -> None:
         ("2K", 2000),
     ],
 )
-def test_sizes(text: str, size: int) -> None:
-    assert parse_size(text) == size
+def test_sizes(text: str, size: int, monkeypatch) -> None:
+    monkeypatch.setenv("PROVENDER_SHARD_CACHE_LIMIT", text)
+    assert ShardCache.current().limit == size
 
 
 def test_what_is_no_size(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("PROVENDER_SHARD_CACHE_LIMIT", "much")
     with pytest.raises(SettingsError, match="'much'"):
-        parse_size("much")
+        ShardCache.current()
     monkeypatch.setenv("PROVENDER_SHARD_CACHE", str(tmp_path))
     monkeypatch.setenv("PROVENDER_SHARD_CACHE_LIMIT", "1MB")
     assert (ShardCache.current().folder, ShardCache.current().limit) == (tmp_path, 10**6)

@@ -135,7 +135,7 @@ class ShardCache:
 
             folder = str((home or load_settings().home) / "shards")
         limit = os.environ.get(LIMIT_VARIABLE)
-        return cls(Path(folder).expanduser(), parse_size(limit) if limit else DEFAULT_LIMIT)
+        return cls(Path(folder).expanduser(), _limit(limit) if limit else DEFAULT_LIMIT)
 
     # ------------------------------------------------------------------ getting a shard
 
@@ -390,21 +390,15 @@ def warn_once(error: CacheFull) -> None:
     )
 
 
-def parse_size(text: str) -> int:
-    """Bytes from ``500``, ``20GB``, ``1.5 TB``, ``64MiB``.
+def _limit(text: str) -> int:
+    from provender.settings import parse_size
 
-    Raises:
-        SettingsError: it is no size.
-    """
-    import re
-
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", text.upper())
-    if found is None:
+    size = parse_size(text)
+    if size is None:
         raise SettingsError(
             f"{text!r} is no number of bytes.", where=LIMIT_VARIABLE, hint="Write e.g. 20GB."
         )
-    power = " KMGT".index(found[2] or " ")
-    return int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+    return size
 
 
 @contextlib.contextmanager

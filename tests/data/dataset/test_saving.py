@@ -7,6 +7,7 @@ import io
 import json
 import os
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def test_a_format_that_cannot_be_written_down(ds: Dataset, tmp_path: Path) -> No
 
 
 def test_bytes_of_files_go_along(tmp_path: Path) -> None:
-    pillow = pytest.importorskip("PIL.Image")
+    pillow = import_module("PIL.Image")
     pillow.new("RGB", (3, 3), (7, 8, 9)).save(tmp_path / "x.png")
     from provender.data import Image
 
@@ -155,7 +156,7 @@ def test_an_object_store(ds: Dataset, bucket: str, tmp_path: Path) -> None:
 
 
 def test_json_lines_are_written_as_hugging_face_datasets_writes_them() -> None:
-    hf = pytest.importorskip("datasets")
+    hf = import_module("datasets")
     columns = {"a": [3, 4], "s": ["x", "y z"], "n": [None, 1], "l": [[1], [2, 3]], "b": [True] * 2}
     written = []
     for kind in (hf.Dataset, Dataset):

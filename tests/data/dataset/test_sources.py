@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def test_dicts_and_lists() -> None:
 
 
 def test_frames() -> None:
-    pd = pytest.importorskip("pandas")
+    pd = import_module("pandas")
     frame = pd.DataFrame({"a": [1, 2], "t": ["x", None], "c": pd.Categorical(["u", "v"])})
     ds = Dataset.from_pandas(frame)
     assert ds.to_list() == [{"a": 1, "t": "x", "c": "u"}, {"a": 2, "t": None, "c": "v"}]
@@ -140,7 +141,7 @@ def test_frames() -> None:
 
 
 def test_images_stay_bytes_until_they_are_read() -> None:
-    pillow = pytest.importorskip("PIL.Image")
+    pillow = import_module("PIL.Image")
     images = [pillow.new("RGB", (4, 5), (each, 0, 0)) for each in range(3)]
     ds = Dataset.from_dict({"i": [0, 1, 2], "image": images})
     assert isinstance(ds.features["image"], Image)

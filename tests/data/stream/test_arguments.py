@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
@@ -137,7 +138,7 @@ def test_going_on_in_batches_by_column(kind: str) -> None:
 
 
 def test_batches_by_column_are_those_of_datasets() -> None:
-    datasets = pytest.importorskip("datasets", reason="the peer is not installed")
+    datasets = import_module("datasets")
     rows = [{"a": number // 4, "b": number // 6} for number in range(30)]
 
     def made() -> Iterator[dict[str, int]]:

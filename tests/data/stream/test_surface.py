@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,7 +52,7 @@ def test_constructors() -> None:
     rows = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
     assert list(IterableDataset.from_list(rows)) == rows
     assert list(IterableDataset.from_dict({"a": [1, 2], "b": ["x", "y"]})) == rows
-    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    pd = import_module("pandas")
     assert list(IterableDataset.from_pandas(pd.DataFrame(rows))) == rows
     named = Features({"a": Value("int32"), "b": ClassLabel(names=["x", "y"])})
     typed = IterableDataset.from_list(rows, features=named)
@@ -286,7 +287,7 @@ def test_features_of_a_row_that_fits_no_table() -> None:
 
 
 def test_images_decoded_or_left_as_they_are() -> None:
-    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    image = import_module("PIL.Image")
     picture = image.new("RGB", (2, 3), (1, 2, 3))
     features = Features({"p": Image(), "l": List(Image())})
     ds = IterableDataset.from_list([{"p": picture, "l": [picture]}], features=features)
