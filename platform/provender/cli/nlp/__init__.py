@@ -1,0 +1,27 @@
+"""``nlp``: text data for language models, from vocabulary to checked loader."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import typer
+
+from provender.cli.commands import epilog
+from provender.cli.parsing import Group
+
+_MODULES: tuple[str, ...] = ()
+"""Modules of this package that add commands, in the order their commands are listed."""
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of this group."""
+    group = typer.Typer(
+        cls=Group,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        help="Data for language models: vocabularies, pretraining and fine-tuning data, loaders.",
+        epilog=epilog("provender nlp --help"),
+    )
+    for name in _MODULES:
+        import_module(f"{__name__}.{name}").register(group)
+    app.add_typer(group, name="nlp")

@@ -1,0 +1,1 @@
+"""Adapters that run the engine's stages from Airflow and Prefect; no dataset logic lives here."""
