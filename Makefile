@@ -16,7 +16,7 @@ DEV := $(subst .core,.dev,$(CORE))
 EXTRAS := airflow,prefect,nlp,ui,dev
 WORKERS ?= 2
 
-.PHONY: demo test test-all browser lint bench lock clean help
+.PHONY: demo test test-all browser beam-env lint bench lock clean help
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,7 +27,7 @@ demo: $(CORE)  ## build real datasets, twice, then with one line changed
 test: $(DEV) browser  ## the tests, under 20 minutes on 2 cores
 	$(BIN)/pytest -m 'not slow' -n $(WORKERS) --dist loadfile -q
 
-test-all: $(DEV) browser  ## all tests, the long ones too
+test-all: $(DEV) browser beam-env  ## all tests, the long ones too
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -q
 
 # The pages are tested in Debian's Chromium. It is tried for once; without it those tests are skipped.
@@ -37,6 +37,18 @@ browser: $(DEV)
 	  { timeout 120 apt-get update -qq && \
 	    timeout 300 apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } \
 	  >/dev/null 2>&1 || echo "No Chromium here: the tests in a browser will be skipped." >&2; }
+
+# Beam pins protobuf and pyarrow below what the rest uses, so it gets an environment of its own.
+BEAM := .venv-beam
+BEAM_READY := $(BEAM)/.ready-$(shell cat requirements-beam.lock pyproject.toml 2>/dev/null | cksum | cut -d' ' -f1)
+
+beam-env: $(BEAM_READY)  ## a Python with Apache Beam, in .venv-beam
+
+$(BEAM_READY): $(VENV)/.uv
+	@echo "Setting up .venv-beam (once)"
+	@[ -x $(BEAM)/bin/python ] || python3.11 -m venv $(BEAM)
+	@$(BIN)/uv pip install -q --python $(BEAM)/bin/python --compile-bytecode -c requirements-beam.lock -e '.[beam]'
+	@rm -f $(BEAM)/.ready-* && touch $@
 
 lint: $(DEV)  ## ruff, mypy, and who may import whom
 	$(BIN)/ruff check .
@@ -51,6 +63,9 @@ lock: $(VENV)/.uv  ## pin anew what pyproject.toml asks for
 	$(BIN)/uv pip compile pyproject.toml $(foreach e,airflow prefect nlp ui dev,--extra $(e)) \
 	  --python-version 3.11 --universal --no-emit-index-url --no-emit-find-links \
 	  --generate-hashes --no-annotate --no-header --upgrade -q -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra beam \
+	  --python-version 3.11 --universal --no-emit-index-url --no-emit-find-links \
+	  --generate-hashes --no-annotate --no-header --upgrade -q -o requirements-beam.lock
 
 $(VENV)/.uv:
 	@command -v python3.11 >/dev/null || { echo "Python 3.11 is needed: apt-get install python3.11-venv" >&2; exit 1; }
@@ -69,4 +84,4 @@ $(DEV): $(CORE)
 	@rm -f $(VENV)/.dev-* && touch $@
 
 clean:  ## remove what was set up and built
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BEAM) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -10,16 +10,19 @@ nothing to do may take (docs/decisions.md).
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from provender.errors import SettingsError
+from provender.registry import Checks as Checks
+from provender.registry import DatasetEntry as DatasetEntry
+from provender.registry import read_registry
+from provender.registry.values import folder, refuse_unknown
 
 FILE_NAME = "provender.toml"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -41,60 +44,22 @@ CACHE_LIMIT = 50 << 30
 
 
 @dataclass(frozen=True)
-class Checks:
-    """One ``[datasets.NAME.checks]`` table: what a version must be to be published.
-
-    A rule for one number holds for all; a table gives numbers by name, ``"*"`` the rest.
+class BeamSettings:
+    """The ``[beam]`` table: how pipelines of Apache Beam run.
 
     Attributes:
-        min_examples: split -> fewest examples; ``"*"`` means the whole version.
-        max_examples: split -> most examples; likewise.
-        label_balance: feature -> least ratio of the rarest class to the most common one.
-        max_drift: feature -> most drift from the version published before, 0 to 1.
-        no_empty: features that may not be missing, empty or NaN; ``"*"`` means all.
-        functions: name -> ``module:function`` or ``file.py:function`` of the project's own checks.
+        python: the Python that has Beam and Provender, or None for the one that runs this.
+        runner: Beam's runner.
+        options: Beam's pipeline options by name; ``true`` stands for a flag, ``false`` for none.
     """
 
-    min_examples: Mapping[str, float] = field(default_factory=dict)
-    max_examples: Mapping[str, float] = field(default_factory=dict)
-    label_balance: Mapping[str, float] = field(default_factory=dict)
-    max_drift: Mapping[str, float] = field(default_factory=dict)
-    no_empty: tuple[str, ...] = ()
-    functions: Mapping[str, str] = field(default_factory=dict)
+    python: str | None = None
+    runner: str = "DirectRunner"
+    options: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The checks that are asked for."""
-        fixed = ("min_examples", "max_examples", "label_balance", "max_drift", "no_empty")
-        return (*(name for name in fixed if getattr(self, name)), *self.functions)
-
-
-@dataclass(frozen=True)
-class DatasetEntry:
-    """One ``[datasets.NAME]`` table of provender.toml: how a name is built.
-
-    Attributes:
-        builder: ``module:Class``, ``file.py:Class`` or a registered TFDS name; empty where
-            the name is known without it: shipped, TFDS's, or built by path.
-        config: builder config name.
-        version: version to build.
-        manual_dir: folder of the manual files of this dataset alone.
-        num_shards: shards per split, or None for the TFDS policy.
-        kwargs: keyword arguments of the builder's constructor.
-        allow_empty: whether splits without examples may be published.
-        key: feature that tells the same example in two versions; `diff` matches by it.
-        checks: what a version must be to be published, or None.
-    """
-
-    builder: str = ""
-    config: str | None = None
-    version: str | None = None
-    manual_dir: str | None = None
-    num_shards: int | None = None
-    allow_empty: bool = False
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    key: str | None = None
-    checks: Checks | None = None
+    def of_pipelines(self) -> dict[str, Any]:
+        """What a pipeline is made with, JSON-ready."""
+        return {"runner": self.runner, "options": dict(self.options)}
 
 
 @dataclass(frozen=True)
@@ -113,6 +78,7 @@ class Settings:
         offline: never touch the network.
         mirrors: URL prefix -> replacement prefixes, tried in order before the original.
         datasets: names defined by the project.
+        beam: how pipelines of Apache Beam run.
         path: the provender.toml read, or None.
     """
 
@@ -127,6 +93,7 @@ class Settings:
     offline: bool = False
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     datasets: Mapping[str, DatasetEntry] = field(default_factory=dict)
+    beam: BeamSettings = field(default_factory=BeamSettings)
     path: Path | None = None
 
 
@@ -137,6 +104,7 @@ def load_settings(
     file: str | Path | None = None,
     cwd: str | Path | None = None,
     environ: Mapping[str, str] | None = None,
+    only: Collection[str] | None = None,
 ) -> Settings:
     """Reads and merges all sources.
 
@@ -146,6 +114,8 @@ def load_settings(
         file: a provender.toml to read instead of the nearest one.
         cwd: working directory, by default the process's.
         environ: environment, by default the process's.
+        only: names of datasets whose tables must make sense; another one that does not is left
+            out. By default all of them must.
 
     Returns:
         Complete settings; nothing is created on disk.
@@ -156,7 +126,7 @@ def load_settings(
     environ = os.environ if environ is None else environ
     here = Path(cwd or Path.cwd()).absolute()
     path = Path(file) if file else _nearest(here)
-    doc = _read(path) if path else {}
+    doc = read_file(path) if path else {}
     base = path.parent.absolute() if path else here
     env = {
         k: environ[f"PROVENDER_{k.upper()}"]
@@ -171,14 +141,14 @@ def load_settings(
             return env[key], here
         return doc.get(key), base
 
-    home = _folder(*pick("home")) or Path(environ.get("HOME") or Path.home()) / "provender"
+    home = folder(*pick("home")) or Path(environ.get("HOME") or Path.home()) / "provender"
     store_url = _place(*pick("store", store)) or str(home)
     return Settings(
         store=store_url,
         catalog=_catalog(*pick("catalog", catalog), store=store_url, home=home),
         home=home,
-        scratch=_folder(*pick("scratch")) or home / "scratch",
-        manual_dir=_folder(*pick("manual_dir"))
+        scratch=folder(*pick("scratch")) or home / "scratch",
+        manual_dir=folder(*pick("manual_dir"))
         or (Path(store_url) if _is_local(store_url) else home) / "manual",
         workers=_count("workers", pick("workers")[0]),
         cache=_cache(*pick("cache"))
@@ -186,7 +156,8 @@ def load_settings(
         cache_limit=_limit(pick("cache_limit")[0]),
         offline=_flag("offline", pick("offline")[0]),
         mirrors=_mirrors(doc.get("mirrors", {}), path),
-        datasets=_datasets(doc.get("datasets", {}), base, path),
+        datasets=_datasets(doc, path, only),
+        beam=_beam(doc.get("beam", {}), base, str(path)),
         path=path,
     )
 
@@ -201,8 +172,8 @@ def _is_local(url: str) -> bool:
     return not _URL.match(url)
 
 
-def _nearest(folder: Path) -> Path | None:
-    for each in (folder, *folder.parents):
+def _nearest(start: Path) -> Path | None:
+    for each in (start, *start.parents):
         if (each / FILE_NAME).is_file():
             return each / FILE_NAME
     return None
@@ -220,10 +191,17 @@ _KNOWN = (
     "offline",
     "mirrors",
     "datasets",
+    "include",
+    "beam",
 )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_file(path: Path) -> dict[str, Any]:
+    """The content of a provender.toml; its keys are known, its values are not looked at.
+
+    Raises:
+        SettingsError: it is not there, is not TOML, or holds an unknown key.
+    """
     try:
         doc = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -232,30 +210,15 @@ def _read(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         message = f"{path.name} is not valid TOML: {error}"
         raise SettingsError(message, where=str(path), hint="Mend the line named above.") from error
-    _refuse_unknown(doc, _KNOWN, str(path))
+    refuse_unknown(doc, _KNOWN, str(path))
     return doc
-
-
-def _refuse_unknown(doc: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    for key in doc:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Known keys: {', '.join(known)}."
-            message = f"Unknown key {key!r}."
-            raise SettingsError(message, where=where, hint=hint)
-
-
-def _folder(value: Any, base: Path) -> Path | None:
-    if value in (None, ""):
-        return None
-    return base / Path(str(value)).expanduser()
 
 
 def _cache(value: Any, base: Path) -> Path | None:
     if value and not _is_local(str(value)):
         message = f"cache must be a local folder, got {value!r}."
         raise SettingsError(message, where="cache", hint="Name a folder on a disk of this machine.")
-    return _folder(value, base)
+    return folder(value, base)
 
 
 def _place(value: Any, base: Path) -> str | None:
@@ -265,17 +228,17 @@ def _place(value: Any, base: Path) -> str | None:
     text = str(value)
     if text.startswith("file://"):
         return text.removeprefix("file://")
-    return text if _URL.match(text) else str(_folder(text, base))
+    return text if _URL.match(text) else str(folder(text, base))
 
 
 def _catalog(value: Any, base: Path, *, store: str, home: Path) -> str:
     if value in (None, ""):
-        folder = Path(store) if _is_local(store) else home
-        return f"sqlite:///{folder / 'catalog.db'}"
+        place = Path(store) if _is_local(store) else home
+        return f"sqlite:///{place / 'catalog.db'}"
     text = str(value)
     if text.startswith("sqlite:///") and not text.startswith("sqlite:////"):
-        return f"sqlite:///{_folder(text.removeprefix('sqlite:///'), base)}"
-    return text if _URL.match(text) else f"sqlite:///{_folder(text, base)}"
+        return f"sqlite:///{folder(text.removeprefix('sqlite:///'), base)}"
+    return text if _URL.match(text) else f"sqlite:///{folder(text, base)}"
 
 
 def _count(key: str, value: Any) -> int:
@@ -339,97 +302,30 @@ def _mirrors(doc: Any, path: Path | None) -> dict[str, tuple[str, ...]]:
     return {k: tuple([v] if isinstance(v, str) else v) for k, v in doc.items()}
 
 
-_OF_BUILDER = {"builder", "config", "version", "kwargs"}
-"""Keys of a dataset's table that say how it is made; the others hold however it is."""
-
-
-def _datasets(doc: Any, base: Path, path: Path | None) -> dict[str, DatasetEntry]:
-    if not isinstance(doc, dict):
-        message = "[datasets] must hold one table a dataset."
-        raise SettingsError(message, where=str(path))
-    known = tuple(f.name for f in fields(DatasetEntry))
-    found = {}
-    for name, table in doc.items():
-        where = f"{path}, [datasets.{name}]"
-        # Shipped and TFDS's datasets, and those built by path, have a builder without it.
-        required = not isinstance(table, dict) or not table or set(table) & _OF_BUILDER
-        if required and not (isinstance(table, dict) and isinstance(table.get("builder"), str)):
-            message = f"Dataset {name!r} needs a table with a `builder`."
-            raise SettingsError(message, where=where, hint='builder = "package.module:Class"')
-        _refuse_unknown(table, known, where)
-        found[name] = _entry(table, base, where)
-    return found
-
-
-def _entry(table: dict[str, Any], base: Path, where: str) -> DatasetEntry:
-    builder = table.get("builder", "")
-    file, colon, attr = builder.rpartition(":")
-    if colon and file.endswith(".py"):
-        builder = f"{_folder(file, base)}:{attr}"
-    manual = _folder(table.get("manual_dir"), base)
-    checks = _checks(table["checks"], f"{where[:-1]}.checks]") if "checks" in table else None
-    return DatasetEntry(
-        **{
-            **table,
-            "builder": builder,
-            "manual_dir": str(manual) if manual else None,
-            "checks": checks,
-        }
+def _beam(doc: Any, base: Path, where: str) -> BeamSettings:
+    where = f"{where}, [beam]"
+    if not isinstance(doc, dict) or not isinstance(doc.get("options", {}), dict):
+        message = "[beam] holds python, runner, and a table of options."
+        raise SettingsError(message, where=where)
+    refuse_unknown(doc, tuple(f.name for f in fields(BeamSettings)), where)
+    python = doc.get("python")
+    options = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in doc.get("options", {}).items()
+    }
+    return BeamSettings(
+        # The links in an environment's bin are what tells its Python where it is: not resolved.
+        python=str(folder(python, base)) if python else None,
+        runner=str(doc.get("runner") or "DirectRunner"),
+        options=options,
     )
 
 
-_RULES = ("min_examples", "max_examples", "label_balance", "max_drift")
-_CHECKS = (*_RULES, "no_empty", "function")
-
-
-def _checks(doc: Any, where: str) -> Checks:
-    if not isinstance(doc, dict):
-        message = "The checks of a dataset are a table."
-        raise SettingsError(message, where=where, hint="[datasets.NAME.checks]")
-    _refuse_unknown(doc, _CHECKS, where)
-    rules = {name: _rule(name, doc[name], where) for name in _RULES if name in doc}
-    return Checks(
-        **rules,
-        no_empty=_no_empty(doc.get("no_empty", False), where),
-        functions=_functions(doc.get("function", ()), where),
-    )
-
-
-def _rule(name: str, value: Any, where: str) -> dict[str, float]:
-    """A number for all, or numbers by name."""
-    table = value if isinstance(value, dict) else {"*": value}
-    most = 1 if name in ("label_balance", "max_drift") else None
-    for key, number in table.items():
-        good = isinstance(number, (int, float)) and not isinstance(number, bool)
-        if not good or number < 0 or (most is not None and number > most):
-            span = "from 0 to 1" if most else "of 0 or more"
-            message = f"{name} must be a number {span}, or a table of such, got {number!r}."
-            at = f"{where}, {name}" + ("" if key == "*" else f".{key}")
-            raise SettingsError(message, where=at)
-    return dict(table)
-
-
-def _no_empty(value: Any, where: str) -> tuple[str, ...]:
-    if isinstance(value, bool):
-        return ("*",) if value else ()
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return tuple(value)
-    message = f"no_empty must be true, false or a list of features, got {value!r}."
-    raise SettingsError(message, where=f"{where}, no_empty")
-
-
-def _functions(value: Any, where: str) -> dict[str, str]:
-    """Function name -> where it is."""
-    sources = [value] if isinstance(value, str) else value
-    if not isinstance(sources, (list, tuple)) or not all(
-        isinstance(each, str) and ":" in each for each in sources
-    ):
-        message = f"function must be one or more texts like 'checks.py:my_check', got {value!r}."
-        raise SettingsError(message, where=f"{where}, function")
-    found = {each.rpartition(":")[2]: each for each in sources}
-    clash = sorted(set(found) & set(_CHECKS))
-    if len(found) != len(sources) or clash:
-        message = "Checks need names of their own; these functions share one."
-        hint = f"Rename {clash[0]}." if clash else "Rename one of them."
-        raise SettingsError(message, where=f"{where}, function", hint=hint)
-    return found
+def _datasets(
+    doc: Mapping[str, Any], path: Path | None, only: Collection[str] | None
+) -> Mapping[str, DatasetEntry]:
+    registry = read_registry(doc, path)
+    for problem in registry.problems:
+        if only is None or problem.dataset is None or problem.dataset in only:
+            raise problem.error
+    return registry.entries

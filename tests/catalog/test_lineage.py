@@ -157,6 +157,19 @@ def test_v_stage_runs(catalog):
     assert 0 <= good["seconds"] < 5
 
 
+def test_reading_stops_once_there_is_enough(catalog):
+    """A whole step is read, or nothing of it; the last node that is there has no way up."""
+    ids = [stage(catalog, f"chain/{i}", [f"d{i}"], [f"d{i - 1}"] if i else []).id for i in range(6)]
+    cut = catalog.lineage(ids[-1], "up", 5, enough=2)
+    assert [node.id for node in cut.nodes[:1]] == [ids[-1]]
+    assert {node.id for node in cut.nodes} == set(ids[3:])
+    assert not cut.whole
+    for depth in (5, 9):
+        whole = catalog.lineage(ids[-1], "up", depth, enough=6)
+        assert {node.id for node in whole.nodes} == set(ids)
+        assert whole.whole
+
+
 def test_v_cache_hits(catalog, publish):
     version = publish(run_id="r1")
     [reused] = catalog.stages()

@@ -44,6 +44,18 @@ def test_runs_and_stages(built: Project) -> None:
     assert "Give a dataset or a run" in built.run("stages", code=2).stderr
 
 
+def test_runs_and_stages_of_one_version(built: Project) -> None:
+    run = built.json("runs", "tiny")[-1]
+    for ref in ("tiny:1.0.0", "tiny@latest"):
+        found = built.json("runs", ref)
+        assert {each["version"] for each in found} == {"1.0.0"}
+        assert run["id"] in {each["id"] for each in found}
+        stages = built.json("stages", ref)
+        assert stages == built.json("stages", "--run", run["id"])
+    for command in ("runs", "stages"):
+        assert "There are: 1.0.0" in built.run(command, "tiny:3.0.0", code=3).stderr
+
+
 def test_why_and_lineage(built: Project) -> None:
     doc = built.json("why", "tiny", "shards/train")
     assert doc["about"] == "ready"

@@ -126,7 +126,7 @@ def test_the_bucket_holds_what_a_folder_would(remote: Remote, tmp_path: Path) ->
 
 def test_nothing_unfinished_is_left(remote: Remote) -> None:
     tops = {e.rel.split("/")[0] for e in remote.store.list("", recursive=True)}
-    assert tops == {"datasets", "objects"}, "nothing under building/"
+    assert tops == {"datasets", "objects", ".catalogs"}, "nothing under building/"
     with Catalog.open(remote.project.settings.catalog) as catalog:
         settings = remote.project.settings
         settings.manual_dir.mkdir(parents=True, exist_ok=True)
@@ -269,5 +269,5 @@ def test_a_killed_build_in_a_bucket_shows_nothing_and_goes_on(
         examine(project.settings, catalog, half.store, fix=True)
         assert examine(project.settings, catalog, half.store) == []
     assert {e.rel.split("/")[0] for e in half.store.list("", recursive=True)} == {
-        "datasets", "objects",
+        "datasets", "objects", ".catalogs",
     }  # fmt: skip

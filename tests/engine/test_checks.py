@@ -291,6 +291,27 @@ def test_a_function_sees_the_figures_of_what_is_built(tmp_path) -> None:
     assert run(settings, allow=("lengths",), reason="long ones are fine").ran == ("register",)
 
 
+@pytest.mark.parametrize(
+    ("scope", "hint"),
+    [
+        ("typo", "There are: train, test, train/"),
+        ("tain", "Did you mean 'min_examples:train'?"),
+        ("train/lable", "Did you mean 'min_examples:train/label'?"),
+        ("label", "Did you mean 'min_examples:train/label'?"),
+    ],
+)
+def test_a_part_of_a_check_that_is_not_there_is_refused(tmp_path, scope, hint) -> None:
+    write(tmp_path)
+    settings = settings_of(tmp_path, HEAD + "min_examples = { train = 1000 }\n")
+    with pytest.raises(SettingsError, match=f"no split or feature '{scope}'") as caught:
+        run(settings, allow=(f"min_examples:{scope}",), reason="a pilot")
+    assert hint in (caught.value.hint or "")
+    with Catalog.open(settings.catalog) as catalog:
+        assert catalog.versions() == []
+    allowed = run(settings, allow=("min_examples:train",), reason="a pilot")
+    assert allowed.ran == ("register",)
+
+
 def test_options_that_make_no_sense(tmp_path) -> None:
     write(tmp_path)
     settings = settings_of(tmp_path, HEAD + "min_examples = 1\n")

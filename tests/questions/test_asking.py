@@ -105,11 +105,20 @@ def test_lineage(ask, story):
     down = ask.lineage("reviews:1.0.0", "down")
     assert "tokens:0.1.0" in {node.name for node in down.nodes}
     assert down.depth is None
+    middle = next(node for node in up.nodes if node.name == "reviews:1.0.0")
+    both = ask.lineage(middle.id, "both")
+    ways = [ask.lineage(middle.id, way) for way in ("up", "down")]
+    assert both.direction == "both"
+    assert both.start.id == middle.id
+    assert len(both.nodes) == len({node.id for node in both.nodes})
+    assert {node.id for node in both.nodes} == {n.id for way in ways for n in way.nodes}
+    assert set(both.edges) == {edge for way in ways for edge in way.edges}
+    assert "tokens:0.1.0" in {node.name for node in both.nodes}
     frame = up.to_frame()
     assert set(frame["child"]) >= {"tokens:0.1.0", "reviews:1.0.0"}
     stage = next(node for node in up.nodes if node.kind == "stage")
     assert ask.lineage(stage.id).start.name == stage.name
-    with pytest.raises(SettingsError, match="'up' or 'down'"):
+    with pytest.raises(SettingsError, match="'up', 'down' or 'both'"):
         ask.lineage("tokens", "sideways")
     with pytest.raises(UnknownReference):
         ask.lineage("f" * 40)

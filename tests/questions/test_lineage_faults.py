@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from provender.catalog import Catalog, Lineage, LineageEdge, LineageNode
 from provender.catalog import tables as t
 from provender.cli.lineage_tree import tree_lines
-from provender.questions.drawing import dot, joined, mermaid
+from provender.questions.answers import joined
+from provender.questions.drawing import dot, mermaid
 
 
 def link(catalog, child, parent, kind="stage"):

@@ -1,4 +1,4 @@
-"""Events are what OpenLineage's own client makes of the same facts."""
+"""Events are valid, and what OpenLineage's own client makes of the same facts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 from openlineage.client import event_v2, facet_v2
 from openlineage.client.serde import Serde
 from tests.questions.conftest import now
+from tests.questions.openlineage_schema import faults
 
 from provender.catalog import Lineage
-from provender.questions.openlineage import Exporter, place_of, producer
+from provender.questions.openlineage import Exporter, address_of, place_of, producer
 
 FACETS = {
     "schema": facet_v2.schema_dataset.SchemaDatasetFacet,
@@ -61,8 +62,8 @@ def facets_of(documents):
 
 
 def check(event):
-    """Makes the whole event anew of the client's values, and compares what both say."""
-    json.dumps(event, allow_nan=False)
+    """Validates an event, makes it anew of the client's values, and compares what both say."""
+    assert faults(json.loads(json.dumps(event, allow_nan=False))) == []
     made = event_v2.RunEvent(
         eventType=event_v2.RunState(event["eventType"]),
         eventTime=event["eventTime"],
@@ -185,6 +186,49 @@ def test_tags_and_aliases_travel(catalog, make):
     assert facets["tags"]["tags"] == [{"key": "clean", "value": "true", "source": "USER"}]
     assert facets["provender_version"]["aliases"] == ["latest"]
     assert facets["version"]["datasetVersion"] == "1.0.0"
+
+
+@pytest.mark.parametrize(
+    ("where", "wrong"),
+    [
+        (("run", "runId"), "7"),
+        (("eventType",), "DONE"),
+        (("eventTime",), "2026-03-01 12:00"),
+        (("producer",), "provender"),
+        (("job", "facets", "jobType", "integration"), None),
+        (("outputs", 0, "facets", "dataSource", "uri"), "/store/a b"),
+        (("outputs", 0, "facets", "schema", "fields", 0, "name"), 7),
+        (("outputs", 0, "outputFacets", "outputStatistics", "rowCount"), "ten"),
+        (("run", "facets", "processing_engine", "_schemaURL"), "https://openlineage.io/none.json"),
+    ],
+    ids=lambda value: str(value[-1]) if isinstance(value, tuple) else "",
+)
+def test_the_schema_finds_what_is_wrong(catalog, make, where, wrong):
+    make("reviews", "1.0.0")
+    event = json.loads(json.dumps(list(Exporter(catalog).history())[-1]))
+    assert faults(event) == []
+    *way, last = where
+    part = event
+    for step in way:
+        part = part[step]
+    if wrong is None:
+        del part[last]
+    else:
+        part[last] = wrong
+    assert faults(event)
+
+
+@pytest.mark.parametrize(
+    ("place", "address"),
+    [
+        ("/store/a b/ü#1", "file:///store/a%20b/%C3%BC%231"),
+        ("gs://bucket/a", "gs://bucket/a"),
+        ("gs://bucket/a b%", "gs://bucket/a%20b%25"),
+    ],
+    ids=["local", "bucket", "spaces"],
+)
+def test_addresses_are_uris(place, address):
+    assert address_of(place) == address
 
 
 @pytest.mark.parametrize(

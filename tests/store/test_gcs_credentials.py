@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import http.server
+import socket
+import threading
 import time
 
 import fsspec.config
@@ -49,10 +52,51 @@ def test_a_key_file_that_is_none(bare, monkeypatch):
         Store.open("gs://bucket/x").stat("f")
 
 
-def test_where_credentials_are_looked_for(bare, monkeypatch):
+class Metadata(http.server.BaseHTTPRequestHandler):
+    """A metadata server, as far as it is asked whether it is one."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Metadata-Flavor", "Google")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def metadata():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metadata) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def silent():
+    """A port that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("where", ["silent", "unroutable", "no name"])
+def test_a_metadata_server_that_does_not_answer_is_not_waited_for(bare, monkeypatch, silent, where):
+    host = {"silent": silent, "unroutable": "10.255.255.1", "no name": "nowhere.invalid"}[where]
+    monkeypatch.setenv("GCE_METADATA_HOST", host)
+    before = time.monotonic()
+    with pytest.raises(StoreError, match=r"the metadata server at .* does not answer") as caught:
+        Store.open("gs://bucket/x").stat("f")
+    assert time.monotonic() - before < 5
+    assert host in str(caught.value)
+    assert "GOOGLE_APPLICATION_CREDENTIALS is not set" in str(caught.value)
+
+
+def test_where_credentials_are_looked_for(bare, monkeypatch, metadata):
+    from provender.store import gcs_filesystem
     from provender.store.gcs_filesystem import credentials_source
 
     (bare / "product_name").write_text("Google Compute Engine\n")
+    monkeypatch.setattr(gcs_filesystem, "_METADATA_HOST", metadata)
     assert credentials_source("gs://b") == "google_default"
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     with pytest.raises(StoreError):

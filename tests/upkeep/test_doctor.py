@@ -86,7 +86,7 @@ PLACES = {
     "runs written, not yet recorded": ("provender.engine.execute:outputs_of", "after"),
     "a shard written, not yet recorded": ("provender.stages.shards:_deliver", "before"),
     "being put together": ("provender.store.local:LocalStore.rename_directory", "before"),
-    "published, not in the catalog": ("provender.engine.build:catalog_version", "before"),
+    "published, not in the catalog": ("provender.engine.pieces:catalog_version", "before"),
     "in the catalog, not cleared up": ("provender.engine.publishing:_settle", "before"),
 }
 
@@ -116,7 +116,7 @@ def test_a_killed_build_is_cleared_up_and_goes_on(project, engine, place):
             elif top == "datasets":
                 assert any(name.startswith(f"{path}/") for path in known)
             else:
-                assert top == "objects"
+                assert top in ("objects", ".catalogs")
 
     version = engine.make(project.file, project.settings)
     with Catalog.open(project.settings.catalog) as catalog:
@@ -381,3 +381,44 @@ def test_on_an_object_store(notes, gcs_bucket, tmp_path):
         assert store.list("", recursive=True) == []
         assert not local.exists()
         assert examine(settings, catalog, store) == []
+
+
+def test_work_in_a_store_of_two_catalogs_stays(copied, engine, tmp_path):
+    """What another catalog is making looks like rubbish here: it is not in this one's records."""
+    from provender.store.neighbours import FOLDER, announce
+    from provender.upkeep.gc import collect
+
+    building = Path(copied.store.path("building"))
+    for kind in ("shards", "prepared"):
+        (building / kind / ("cd" * 16)).mkdir(parents=True)
+        (building / kind / ("cd" * 16) / "x").write_bytes(b"x")
+    own = copied.catalog.identity()
+    announce(copied.store, "ef" * 16, "sqlite:////elsewhere/catalog.db")
+    for fix in (False, True):
+        found = examine(copied.settings, copied.catalog, copied.store, fix=fix)
+        [shared] = [each for each in found if each.kind != "changed_version"]
+        assert shared.kind == "shared_store"
+        assert "sqlite:////elsewhere/catalog.db" in shared.what
+        assert FOLDER in shared.hint
+        assert "ef" * 16 in shared.hint
+        assert own not in shared.hint
+        assert not shared.fixable
+    report = collect(copied.settings, copied.catalog, copied.store, grace=timedelta(0))
+    assert "another catalog" in report.left_alone
+    assert not any("building" in each.where for each in report.items)
+    assert (building / "shards" / ("cd" * 16) / "x").exists()
+
+    (Path(copied.store.path(FOLDER)) / ("ef" * 16)).unlink()
+    found = examine(copied.settings, copied.catalog, copied.store, fix=True)
+    kinds = [each.kind for each in found if each.kind != "changed_version"]
+    assert kinds == ["leftover"] * 2
+    assert not (building / "shards" / ("cd" * 16)).exists()
+
+
+def test_a_build_leaves_its_catalogs_name_once(notes, engine):
+    from provender.store.neighbours import FOLDER, others
+
+    [mark] = notes.store.list(FOLDER)
+    assert mark.rel == f"{FOLDER}/{notes.catalog.identity()}"
+    assert others(notes.store, notes.catalog.identity()) == {}
+    assert others(notes.store, None) == {mark.rel: notes.catalog.url}

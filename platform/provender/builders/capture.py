@@ -17,6 +17,8 @@ from typing import Any
 from provender.errors import BuilderError, SplitError
 
 EXAMPLES = "_generate_examples"
+PCOLLECTION = "_build_pcollection"
+"""What a `tfds.core.BeamBasedBuilder` has in place of it."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,13 @@ class Call:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
-def capture(builder: Any, dl_manager: Any) -> dict[str, Call]:
+def capture(builder: Any, dl_manager: Any, pipeline: Any = None) -> dict[str, Call]:
     """Runs `_split_generators` and captures each split's call.
 
     Args:
         builder: a `tfds.core.GeneratorBasedBuilder`.
         dl_manager: what it is given to download with.
+        pipeline: a Beam pipeline that is never run, for a builder that generates with Beam.
 
     Returns:
         Split name -> call, in the builder's order.
@@ -49,13 +52,23 @@ def capture(builder: Any, dl_manager: Any) -> dict[str, Call]:
         BuilderError: it returns something that is no split, or needs Beam.
         SplitError: no splits at all, or one named twice.
     """
-    found = _split_generators(builder, dl_manager, record=True)
-    return {name: _call_of(builder, value) for name, value in found.items()}
+    found = _split_generators(builder, dl_manager, pipeline, record=True)
+    return {name: _call_of(builder, value, pipeline) for name, value in found.items()}
 
 
-def examples_of(builder: Any, dl_manager: Any, split: str) -> Iterable[tuple[Any, Any]]:
-    """Runs `_split_generators` again and returns the (key, example) pairs of one split."""
-    found = _split_generators(builder, dl_manager, record=False)
+def examples_of(builder: Any, dl_manager: Any, split: str, pipeline: Any = None) -> Any:
+    """Runs `_split_generators` again and returns the (key, example) pairs of one split.
+
+    Args:
+        builder: a `tfds.core.GeneratorBasedBuilder`.
+        dl_manager: what it is given to download with.
+        split: split name.
+        pipeline: the Beam pipeline that is going to run, for a builder that generates with Beam.
+
+    Returns:
+        An iterable of pairs, or a Beam transform or collection of them.
+    """
+    found = _split_generators(builder, dl_manager, pipeline, record=False)
     if split not in found:
         raise SplitError(
             f"Split {split!r} was planned, but _split_generators no longer returns it.",
@@ -64,25 +77,36 @@ def examples_of(builder: Any, dl_manager: Any, split: str) -> Iterable[tuple[Any
         )
     value = found[split]
     if isinstance(value, Call):
-        return run(builder, value)
+        return run(builder, value, pipeline)
     return value
 
 
-def run(builder: Any, call: Call) -> Iterable[tuple[Any, Any]]:
-    """Calls the captured method for real."""
+def run(builder: Any, call: Call, pipeline: Any = None) -> Any:
+    """Calls the captured method for real; `_build_pcollection` is given the pipeline first."""
     if call.function is None:
         message = "This call can only be replayed."
         raise ValueError(message)
-    return getattr(builder, call.function)(*call.args, **call.kwargs)
+    first = ()
+    if call.function == EXAMPLES and hasattr(builder, PCOLLECTION):
+        first = (pipeline,)
+    return getattr(builder, call.function)(*first, *call.args, **call.kwargs)
 
 
-def _split_generators(builder: Any, dl_manager: Any, *, record: bool) -> dict[str, Any]:
+def _split_generators(
+    builder: Any, dl_manager: Any, pipeline: Any, *, record: bool
+) -> dict[str, Any]:
+    arguments = {}
     if "pipeline" in inspect.signature(builder._split_generators).parameters:
+        if pipeline is None:
+            raise _needs_beam(builder)
+        # It may put what `_generate_examples` returns behind a `|`, which a recorder cannot be.
+        arguments, record = {"pipeline": pipeline}, False
+    if pipeline is None and hasattr(builder, PCOLLECTION):
         raise _needs_beam(builder)
     if record:
         builder.__dict__[EXAMPLES] = lambda *args, **kwargs: Call(EXAMPLES, args, kwargs)
     try:
-        returned = builder._split_generators(dl_manager)
+        returned = builder._split_generators(dl_manager, **arguments)
     finally:
         builder.__dict__.pop(EXAMPLES, None)
     return _by_name(builder, returned)
@@ -115,11 +139,13 @@ def _by_name(builder: Any, returned: Any) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _call_of(builder: Any, value: Any) -> Call:
+def _call_of(builder: Any, value: Any, pipeline: Any) -> Call:
     if isinstance(value, Call):
         return value
-    if type(value).__module__.partition(".")[0] == "apache_beam":
-        raise _needs_beam(builder)
+    if is_beam(value):
+        if pipeline is None:
+            raise _needs_beam(builder)
+        return Call(None)
     if isinstance(value, GeneratorType) and inspect.getgeneratorstate(value) == inspect.GEN_CREATED:
         call = _from_frame(builder, value)
         value.close()
@@ -147,11 +173,19 @@ def _from_frame(builder: Any, generator: GeneratorType) -> Call:
     return Call(code.co_name, (), {name: values[name] for name in names[1:]})
 
 
+def is_beam(value: Any) -> bool:
+    """Whether something is a Beam transform or collection, told without importing Beam."""
+    return any(each.__module__.partition(".")[0] == "apache_beam" for each in type(value).__mro__)
+
+
 def _needs_beam(builder: Any) -> BuilderError:
+    return needs_beam(f"{type(builder).__module__}.{type(builder).__name__}")
+
+
+def needs_beam(where: str) -> BuilderError:
+    """The error for a builder that generates with Beam, built without it."""
     return BuilderError(
-        f"{type(builder).__name__} generates its examples with Apache Beam, "
-        "which this engine does not run.",
-        where=f"{type(builder).__module__}.{type(builder).__name__}",
-        hint="Yield (key, example) pairs from _generate_examples, "
-        "or prepare it with TFDS and a Beam runner.",
+        f"{where.rpartition('.')[2]} generates its examples with Apache Beam.",
+        where=where,
+        hint="Build it with --engine beam; docs/beam.md says what that needs.",
     )

@@ -13,13 +13,13 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from provender.builders.capture import EXAMPLES
+from provender.builders.capture import EXAMPLES, PCOLLECTION
 from provender.builders.load import GENERATOR, SHARDS, Loaded, load
 from provender.builders.spec import BuilderSpec
 from provender.fingerprint import Hasher, Tree, combine, self_attributes, walk_method
@@ -131,30 +131,61 @@ def checksums_of(cls: type, name: str, folder: Path) -> ChecksumFile:
     return ChecksumFile.for_builder(cls, project_file=folder / f"{name}.tsv")
 
 
-def facts_of(spec: BuilderSpec, memory: Path, checksums: Path) -> BuilderFacts:
+Survey = Callable[[BuilderSpec, Path], dict[str, Any]]
+"""Looks at a builder: `survey` in this process, or the same in another Python."""
+
+
+def facts_of(
+    spec: BuilderSpec,
+    memory: Path,
+    checksums: Path,
+    look: Survey | None = None,
+    python: str | None = None,
+) -> BuilderFacts:
     """The facts of a builder, from memory while its sources are unchanged.
 
     Args:
         spec: the builder.
         memory: folder to remember facts in.
         checksums: the project's folder of checksum files.
+        look: what looks at the builder where memory does not know it; by default `survey`.
+        python: the Python that `look` looks with, where it is not this one.
 
     Raises:
         UnknownReference: nothing can be loaded under the spec.
         BuilderError: the builder breaks the contract.
     """
+    here = [sys.prefix, sys.version_info[:2]]
     key = json.dumps(
-        [FORMAT, sys.prefix, sys.version_info[:2], str(checksums), spec.to_json()], sort_keys=True
+        [FORMAT, *([python] if python else here), str(checksums), spec.to_json()], sort_keys=True
     )
     file = memory / f"{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}.json"
     if (known := _remembered(file)) is not None:
         return known
-    facts, files, distributions = _compute(load(spec), checksums)
+    doc = (look or survey)(spec, checksums)
+    if doc["files"] is not None:
+        _remember(file, doc)
+    return BuilderFacts.from_json(doc["facts"])
+
+
+def survey(spec: BuilderSpec, checksums: Path) -> dict[str, Any]:
+    """Loads a builder and works out its facts.
+
+    Args:
+        spec: the builder.
+        checksums: the project's folder of checksum files.
+
+    Returns:
+        ``facts`` as JSON; ``files``: path -> identity of all that they depend on, or None where
+        they depend on more than files.
+    """
     from provender.builders.purity import reads_only_source
 
+    facts, files, distributions = _compute(load(spec), checksums)
+    known = None
     if reads_only_source(f for f in files if f.endswith(".py")):
-        _remember(file, facts, files, distributions)
-    return facts
+        known = {path: _identity(path) for path in sorted(files | _metadata_files(distributions))}
+    return {"facts": facts.to_json(), "files": known}
 
 
 def _remembered(file: Path) -> BuilderFacts | None:
@@ -168,13 +199,10 @@ def _remembered(file: Path) -> BuilderFacts | None:
         return None
 
 
-def _remember(
-    file: Path, facts: BuilderFacts, files: frozenset[str], names: frozenset[str]
-) -> None:
-    known = {path: _identity(path) for path in sorted(files | _metadata_files(names))}
+def _remember(file: Path, doc: Mapping[str, Any]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps({"facts": facts.to_json(), "files": known}), encoding="utf-8")
+    part.write_text(json.dumps(doc), encoding="utf-8")
     part.replace(file)
 
 
@@ -290,7 +318,8 @@ def _user_classes(cls: type) -> list[type]:
 
 
 def _generator_methods(cls: type) -> list[str]:
-    found = {EXAMPLES: None} if any(EXAMPLES in vars(c) for c in _user_classes(cls)) else {}
+    named = (EXAMPLES, PCOLLECTION)
+    found = {name: None for name in named if any(name in vars(c) for c in _user_classes(cls))}
     for each in _user_classes(cls):
         for name, value in vars(each).items():
             if inspect.isgeneratorfunction(inspect.unwrap(value) if callable(value) else value):

@@ -136,10 +136,13 @@ def _user_import(where: str) -> Iterator[None]:
     except ProvenderError:
         raise
     except Exception as error:
+        needs_beam = isinstance(error, ImportError) and "apache_beam" in str(error)
         raise BuilderError(
             f"Importing the builder raised {type(error).__name__}: {error}",
             where=where,
-            hint="Run the file with Python alone to see the whole traceback.",
+            hint="Build it with --engine beam; docs/beam.md says what that needs."
+            if needs_beam
+            else "Run the file with Python alone to see the whole traceback.",
             facts={"traceback": "".join(traceback.format_exception(error))},
         ) from error
     finally:

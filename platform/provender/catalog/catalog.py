@@ -12,6 +12,7 @@ from provender.catalog.dependants import Dependants
 from provender.catalog.engine import make_engine, masked, parse_url
 from provender.catalog.leases import Leases
 from provender.catalog.moments import Moments
+from provender.catalog.orchestrated import OrchestratedRuns
 from provender.catalog.overview import Overview
 from provender.catalog.reading import Consumption, Downloads
 from provender.catalog.registering import Registering
@@ -29,6 +30,7 @@ from provender.catalog.versions import Versions
 class Catalog(
     Stages,
     Runs,
+    OrchestratedRuns,
     Claims,
     Versions,
     Registering,

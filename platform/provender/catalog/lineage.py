@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from provender.catalog import tables as t
+from provender.catalog.collecting import uncollected
 from provender.catalog.records import Lineage, LineageEdge, LineageNode, full_name
 from provender.catalog.session import Session, among, is_among, select_in
 from provender.errors import UnknownReference
@@ -19,20 +21,33 @@ _MADE = t.stage_output
 _ROW = (_EDGE.c.child_id, _EDGE.c.parent_id, _EDGE.c.via)
 """What the walk reads of an edge: no more than the table's key, which an index alone can give. The
 kinds of the ends are known from the tables that the ends are in."""
-_FAR = {"up": 1, "down": 0}
-"""Where in `_ROW` the end stands that is met second."""
+_FAR = {"up": attrgetter("parent"), "down": attrgetter("child")}
+"""The end of an edge that is met second."""
+_SCANS = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
+_NO_SCANS = sa.select(*(sa.func.set_config(name, "off", True) for name in _SCANS))
+_AT_ONCE = 1000
+"""How many rows of an answer are held beside the values made of them."""
 
 
 class LineageQueries(Session):
     """The part of the catalog that answers where things come from and where they went."""
 
-    def lineage(self, id: str, direction: Direction = "up", depth: int | None = None) -> Lineage:
+    def lineage(
+        self,
+        id: str,
+        direction: Direction = "up",
+        depth: int | None = None,
+        *,
+        enough: int | None = None,
+    ) -> Lineage:
         """The graph above or below a node.
 
         Args:
             id: of a version or a stage execution, or an artifact's digest.
             direction: ``up`` for what it was made from, ``down`` for what was made from it.
             depth: at most so many edges away; None for the whole graph.
+            enough: goes no step further once more nodes than this are found; None to go on.
+                Only with a depth.
 
         Returns:
             The start node, then all others, and every edge between them that leads away from
@@ -55,16 +70,16 @@ class LineageQueries(Session):
             else:
                 edges, seeds, left = [], sa.select(sa.literal(id).label("id")), depth
             if left is None:
-                found: Sequence[Any] = conn.execute(_walk(seeds, direction)).all()
+                found, whole = _edges(conn.execute(_walk(seeds, direction))), True
             else:
-                found = _steps(conn, ids if edges else [id], direction, left)
-            edges += [LineageEdge(child, parent, via or None) for child, parent, via in found]
-            far = _FAR[direction]
-            ids |= {row[far] for row in found}
+                found, whole = _steps(conn, ids if edges else [id], direction, left, enough)
+            edges += found
+            ids |= set(map(_FAR[direction], found))
             ids.discard(id)
-            return Lineage((start, *_nodes(conn, ids, direction)), tuple(edges))
+            return Lineage((start, *_nodes(conn, ids, direction)), tuple(edges), whole)
 
-        return self._read(work)
+        with uncollected():
+            return self._read(work)
 
 
 def _look_up_by_index(conn: Connection) -> None:
@@ -75,8 +90,7 @@ def _look_up_by_index(conn: Connection) -> None:
     120,000 edges). The setting ends with the transaction.
     """
     if conn.dialect.name != "sqlite":
-        for method in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin"):
-            conn.exec_driver_sql(f"SET LOCAL {method} = off")
+        conn.execute(_NO_SCANS)
 
 
 def _walk(seeds: sa.Select[Any], direction: Direction) -> sa.Select[Any]:
@@ -90,8 +104,10 @@ def _walk(seeds: sa.Select[Any], direction: Direction) -> sa.Select[Any]:
     return sa.select(*_ROW).where(near.in_(inside)).order_by(*_EDGE.primary_key.columns)
 
 
-def _steps(conn: Connection, seeds: Iterable[str], direction: Direction, depth: int) -> list[Any]:
-    """The edges at most ``depth`` steps away, one query a step.
+def _steps(
+    conn: Connection, seeds: Iterable[str], direction: Direction, depth: int, enough: int | None
+) -> tuple[list[LineageEdge], bool]:
+    """The edges at most ``depth`` steps away, one query a step; and whether those are all.
 
     In one recursive query the distance would have to be carried along, and a node that is reached
     by ways of many lengths would be that many rows.
@@ -99,16 +115,27 @@ def _steps(conn: Connection, seeds: Iterable[str], direction: Direction, depth: 
     near, _ = _ends(direction)
     far = _FAR[direction]
     beside = sa.select(*_ROW).where(is_among(conn, near, "border"))
-    found: list[Any] = []
+    found: list[LineageEdge] = []
     seen, border = set(seeds), set(seeds)
     for _ in range(depth):
-        rows = conn.execute(beside, {"border": among(conn, sorted(border))}).all()
-        found += rows
-        border = {row[far] for row in rows} - seen
+        if enough is not None and len(seen) > enough:
+            return found, False
+        step = _edges(conn.execute(beside, {"border": among(sorted(border))}))
+        found += step
+        border = set(map(far, step)) - seen
         seen |= border
         if not border:
             break
-    return found
+    return found, True
+
+
+def _edges(rows: Any) -> list[LineageEdge]:
+    """Rows of `_ROW` as edges, the rows dropped as these are made."""
+    return [
+        LineageEdge(child, parent, via or None)
+        for part in rows.partitions(_AT_ONCE)
+        for child, parent, via in part
+    ]
 
 
 def _ends(direction: Direction) -> tuple[sa.Column[str], sa.Column[str]]:
@@ -194,8 +221,7 @@ def _stage_nodes(conn: Connection, ids: Iterable[str]) -> list[LineageNode]:
     names = (ran.c.id, ran.c.dataset, ran.c.config, ran.c.key)
     columns = (*names, ran.c.fingerprint, ran.c.state, ran.c.run_id)
     query = sa.select(*columns).where(is_among(conn, ran.c.id, "ids")).order_by(ran.c.seq)
-    rows = conn.execute(query, {"ids": among(conn, ids)}).all()
-
+    rows = conn.execute(query, {"ids": among(ids)})
     return [
         LineageNode(
             id,
@@ -203,7 +229,8 @@ def _stage_nodes(conn: Connection, ids: Iterable[str]) -> list[LineageNode]:
             f"{dataset}/{config}:{key}" if config else f"{dataset}:{key}",
             {"fingerprint": fingerprint, "state": state, "run_id": run_id},
         )
-        for id, dataset, config, key, fingerprint, state, run_id in rows
+        for part in rows.partitions(_AT_ONCE)
+        for id, dataset, config, key, fingerprint, state, run_id in part
     ]
 
 

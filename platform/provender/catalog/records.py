@@ -369,10 +369,17 @@ class LineageEdge:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The part of the graph that was asked for; the start node comes first."""
+    """The part of the graph that was asked for.
+
+    Attributes:
+        nodes: the start first.
+        edges: all between them that lead away from the start.
+        whole: False where reading stopped before the depth that was asked for.
+    """
 
     nodes: tuple[LineageNode, ...]
     edges: tuple[LineageEdge, ...]
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class Runs(Session):
         Returns:
             The run's id.
         """
-        row = _run_row(kind, dataset, config, version, params, orchestrator)
+        row = run_row(kind, dataset, config, version, params, orchestrator)
         self._write(lambda conn: conn.execute(t.run.insert(), row))
         return row["id"]
 
@@ -87,7 +87,7 @@ class Runs(Session):
         Returns:
             The run's id; its outcome is ``cached``.
         """
-        row = _run_row(kind, dataset, config, version, params, orchestrator)
+        row = run_row(kind, dataset, config, version, params, orchestrator)
         row["outcome"] = "cached"
         row["summary"] = dict(summary or {})
         row["reused_version_id"] = reused_version_id
@@ -112,15 +112,27 @@ class Runs(Session):
         limit: int | None = 100,
         *,
         config: str | None = None,
+        version: str | None = None,
         offset: int = 0,
     ) -> list[RunRecord]:
-        """Runs, newest first; those of one dataset, and of one config, where given."""
+        """Runs, newest first; those of one dataset, one config and one number, where given."""
         query = sa.select(t.run).order_by(t.run.c.seq.desc()).limit(limit).offset(offset or None)
         if dataset is not None:
             query = query.where(t.run.c.dataset == dataset)
         if config is not None:
             query = query.where(t.run.c.config == config)
+        if version is not None:
+            query = query.where(t.run.c.version == version)
         return self._read(lambda conn: [run_record(row) for row in conn.execute(query)])
+
+    def identity(self) -> str | None:
+        """What tells this catalog from all others, wherever it is opened: the id of its first run.
+
+        None where nothing was ever run. A copy of a catalog is the same one.
+        """
+        first = sa.select(t.run.c.id).order_by(t.run.c.seq).limit(1)
+        found = self._read(lambda conn: conn.execute(first).scalar())
+        return None if found is None else str(found)
 
     def run(self, id: str) -> RunRecord:
         """One run, by its id or the first digits of it.
@@ -134,7 +146,7 @@ class Runs(Session):
         return run_record(row)
 
 
-def _run_row(
+def run_row(
     kind: str,
     dataset: str,
     config: str | None,
@@ -142,6 +154,7 @@ def _run_row(
     params: Document | None,
     orchestrator: Document | None,
 ) -> dict[str, Any]:
+    """A row of ``run`` for a run that this process begins now."""
     owner = this_process()
     return {
         "id": new_id(),

@@ -103,24 +103,27 @@ def _insert(conn: Connection, table: Table) -> Any:
 def is_among(conn: Connection, column: Any, name: str) -> sa.ColumnElement[bool]:
     """Whether a text column holds one of many values, told to the database as one parameter.
 
-    Unlike ``IN``, whose parameters SQLAlchemy writes out one by one for every execution.
+    Unlike ``IN``, whose parameters SQLAlchemy writes out one by one for every execution. As one
+    JSON text, since the driver of PostgreSQL looks at every element of an array whether it has to
+    be quoted, which takes three times as long as the standard library takes for the JSON.
 
     Args:
         conn: the transaction it will be used in.
         column: the column.
         name: the parameter's; its value is made by `among`.
     """
+    text = sa.bindparam(name, type_=sa.Text)
     if conn.dialect.name == "sqlite":
-        each = sa.func.json_each(sa.bindparam(name, type_=sa.Text)).table_valued("value")
-        return column.in_(sa.select(each.c.value))  # type: ignore[no-any-return]
-    array = sa.bindparam(name, type_=sa.ARRAY(sa.Text))
-    return column == sa.any_(sa.cast(array, sa.ARRAY(sa.Text)))  # type: ignore[no-any-return]
+        listed = sa.func.json_each(text).table_valued("value")
+        return column.in_(sa.select(listed.c.value))  # type: ignore[no-any-return]
+    # The array is made once, before the scan, and each of its elements looked up in the index.
+    each = sa.func.json_array_elements_text(sa.cast(text, sa.JSON)).column_valued("value")
+    return column == sa.any_(sa.func.array(sa.select(each).scalar_subquery()))  # type: ignore[no-any-return]
 
 
-def among(conn: Connection, values: Iterable[str]) -> Any:
+def among(values: Iterable[str]) -> str:
     """The value of a parameter of `is_among`."""
-    todo = list(values)
-    return json.dumps(todo) if conn.dialect.name == "sqlite" else todo
+    return json.dumps(list(values))
 
 
 def select_in(

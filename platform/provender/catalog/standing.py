@@ -160,7 +160,7 @@ class Standings(Session):
             query = sa.select(_STAGE.c.result).where(_STAGE.c.seq.in_(newest))
             todo = iter(fingerprints)
             while batch := list(islice(todo, _AT_ONCE)):
-                for (result,) in conn.execute(query, {"some": among(conn, batch)}):
+                for (result,) in conn.execute(query, {"some": among(batch)}):
                     see(result or {})
 
         self._read(work)

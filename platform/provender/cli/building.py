@@ -54,7 +54,7 @@ def open_build(
     from provender.engine.session import Options, open_session
     from provender.refs import DatasetRef
 
-    several = {name: tuple(options.get(name) or ()) for name in ("force", "allow")}
+    several = {name: tuple(options.get(name) or ()) for name in ("force", "allow", "beam_option")}
     asked = Options(**{**options, **several})
     wanted = DatasetRef.parse(ref).with_(config=config, version=version)
     return open_session(wanted, call.settings, asked, catalog=call.catalog)

@@ -15,6 +15,7 @@ from provender.cli.stage_rows import Row, grouped, is_part, named, reason_texts,
 from provender.cli.tables import Column, state_style
 from provender.cli.units import seconds_text, short_id, time_text
 from provender.errors import SettingsError
+from provender.refs import DatasetRef
 
 if TYPE_CHECKING:
     from provender.catalog import RunRecord, StageRecord
@@ -43,7 +44,8 @@ def runs(
         str | None,
         typer.Argument(
             metavar="[REF|ID]",
-            help="Only this dataset; or one run in detail, by its id or the first digits of it.",
+            help="Only this dataset or version; or one run in detail, by its id or the first "
+            "digits of it.",
             autocompletion=complete_reference,
             show_default=False,
         ),
@@ -57,10 +59,7 @@ def runs(
     if what is None:
         found = call.catalog.runs(limit=limit)
     else:
-        from provender.cli.references import known_dataset
-
-        dataset, config = known_dataset(call, what)
-        found = call.catalog.runs(dataset, limit=limit, config=config)
+        found = _runs_of(call, what, limit)
     if call.json:
         call.out.document(found)
         return
@@ -91,6 +90,20 @@ def runs(
         for each in found
     ]
     call.out.table(columns, rows)
+
+
+def _runs_of(call: Invocation, ref: str, limit: int) -> list[RunRecord]:
+    """The runs of a dataset; of one version, where the reference has a number or an alias."""
+    from provender.cli.references import known_dataset, version_of
+
+    dataset, config = known_dataset(call, ref)
+    asked = DatasetRef.parse(ref)
+    number = version_of(call, ref).version if asked.alias else asked.version
+    found = call.catalog.runs(dataset, limit=limit, config=config, version=number)
+    if number and not found:
+        # Says which versions there are. A build that failed has a run and no version.
+        version_of(call, ref)
+    return found
 
 
 def _is_dataset(call: Invocation, name: str) -> bool:
@@ -131,7 +144,10 @@ def _one_run(call: Invocation, run: RunRecord) -> None:
 
 
 def stages(call: Invocation, ref: p.OptionalRef = None, run: p.Run = None) -> None:
-    """List the stages of a dataset, or of one run. Of a dataset, the latest execution of each."""
+    """List the stages of a dataset, of the run that made a version, or of any run.
+
+    Of a dataset, the latest execution of each.
+    """
     if (ref is None) == (run is None):
         raise SettingsError(
             "Give a dataset or a run.",
@@ -159,8 +175,12 @@ def _of_run(call: Invocation, run_id: str) -> list[_Listed]:
 
 
 def _of_dataset(call: Invocation, ref: str) -> list[_Listed]:
-    from provender.cli.references import known_dataset
+    from provender.cli.references import known_dataset, version_of
 
+    asked = DatasetRef.parse(ref)
+    if asked.version or asked.alias:
+        version = version_of(call, ref)
+        return _of_run(call, version.run_id) if version.run_id else []
     dataset, config = known_dataset(call, ref)
     latest = dict(call.catalog.last_stages(dataset, config))
     # The newest success is what counts, unless something newer failed or is at work now.

@@ -50,12 +50,30 @@ Workers = Annotated[
 Engine = Annotated[
     str,
     typer.Option(
-        "--engine", metavar="local|dask", help="Where pieces run: this machine, or a Dask cluster."
+        "--engine",
+        metavar="local|dask|beam",
+        help="Where pieces run: this machine, a Dask cluster, or Apache Beam.",
     ),
 ]
 Address = Annotated[
     str | None,
     typer.Option("--address", metavar="URL", help="The Dask scheduler, tcp://host:8786."),
+]
+BeamPython = Annotated[
+    str | None,
+    typer.Option("--beam-python", metavar="FILE", help="The Python that has Apache Beam."),
+]
+BeamRunner = Annotated[
+    str | None,
+    typer.Option("--beam-runner", metavar="NAME", help="DirectRunner, DataflowRunner ..."),
+]
+BeamOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--beam-option",
+        metavar="NAME=VALUE",
+        help="A pipeline option of Beam's. Can be given again.",
+    ),
 ]
 NumShards = Annotated[
     int | None,
@@ -109,6 +127,9 @@ BUILD: dict[str, tuple[Any, Any]] = {
     "workers": (Workers, None),
     "engine": (Engine, "local"),
     "address": (Address, None),
+    "beam_python": (BeamPython, None),
+    "beam_runner": (BeamRunner, None),
+    "beam_option": (BeamOption, None),
     "num_shards": (NumShards, None),
     "max_examples": (MaxExamples, None),
     "trial": (Trial, False),

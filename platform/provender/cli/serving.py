@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ import typer
 from provender.cli.commands import command
 from provender.cli.invocation import Invocation
 from provender.errors import SettingsError
+from provender.loopback import is_loopback
 
 if TYPE_CHECKING:
     import socket
@@ -91,16 +91,6 @@ def ui(
         pass  # that is how it ends
     finally:
         listener.close()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _token(host: str, file: str | None) -> tuple[str | None, bool]:

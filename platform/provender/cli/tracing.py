@@ -101,7 +101,8 @@ def _as_events(call: Invocation, found: dict[str, LineageGraph]) -> None:
 
 
 def _as_drawing(call: Invocation, found: dict[str, LineageGraph], kind: str) -> None:
-    from provender.questions.drawing import dot, joined, mermaid
+    from provender.questions.answers import joined
+    from provender.questions.drawing import dot, mermaid
 
     for line in (dot if kind == "dot" else mermaid)(joined(found.values())):
         call.out.raw(line)

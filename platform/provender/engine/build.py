@@ -13,28 +13,29 @@ Whoever watches is told events, mappings with ``event`` and mostly ``stage``:
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from provender.catalog import ClaimRecord, StageRecord, VersionRecord, claimed
 from provender.catalog.leases import stand_aside
-from provender.engine.checking import check, rules_of
+from provender.engine import pieces
+from provender.engine.checking import rules_of
 from provender.engine.decide import decide
 from provender.engine.execute import Tell, execute
-from provender.engine.operations import IN_WORKERS, operation
+from provender.engine.operations import operation
 from provender.engine.plan import HIT, Plan, Step
 from provender.engine.pool import Pool
-from provender.engine.publishing import catalog_version, clear_aside, make_room, mend
 from provender.engine.session import Session
-from provender.errors import ChecksFailed, DiskFull, ProvenderError, StoreError
-from provender.stages import examples, register
+from provender.errors import ProvenderError, StoreError
+from provender.stages import register
+from provender.store.neighbours import announce
 
 if TYPE_CHECKING:
+    from provender.engine.beam_pool import BeamPool
     from provender.engine.dask_pool import DaskPool
 
 
@@ -75,9 +76,6 @@ class Built:
         }
 
 
-_OUTCOMES = {KeyboardInterrupt: "interrupted", ChecksFailed: "blocked"}
-
-
 def silent(_: Mapping[str, Any]) -> None:
     """A watcher that does not watch."""
 
@@ -111,7 +109,7 @@ def build(
     def waiting(held: ClaimRecord) -> None:
         tell({"event": "wait", "stage": "build", "holder": str(held.owner)})
 
-    key = f"build/{facts.ref}:{facts.version}"
+    key = pieces.build_key(session)
     with claimed(session.catalog, key, on_wait=waiting, note=f"building {facts.ref}") as claim:
         if stand_aside(session.catalog, facts.ref, waiting) or claim.waited:
             plan = decide(session)
@@ -187,18 +185,19 @@ class _Build:
             self.s.options.to_json(),
             orchestrator,
         )
+        announce(self.s.work.store, catalog.identity() or self.run_id, catalog.url)
         if any(
             step.kind in ("examples", "shards") and step.state != HIT for step in self.first.steps
         ):
             # Begun now, workers import the builder while this process downloads and plans.
             self.pool.start()
-        hits = [step.record.id for step in self.first.steps if step.state == HIT and step.record]
+        hits = pieces.hits_of(self.first)
         try:
             catalog.record_hits(self.run_id, hits)
             version = self._loop()
         except BaseException as error:
-            outcome = _OUTCOMES.get(type(error), "failed")
-            doc = error.to_json() if isinstance(error, ProvenderError) else {"message": repr(error)}
+            doc = pieces.error_document(error)
+            outcome = pieces.outcome_of(error)
             catalog.finish_run(self.run_id, outcome, {"error": doc, "ran": self.ran})
             raise
         finally:
@@ -246,74 +245,28 @@ class _Build:
 
     def _level(self, ready: Sequence[Step]) -> None:
         kind = ready[0].kind
-        if kind == "examples":
-            for step in ready:
-                if any(each["kind"] == "forced" for each in step.reasons):
-                    folder = self.s.work.building / "examples" / str(step.fingerprint)
-                    shutil.rmtree(folder, ignore_errors=True)
-            parts = {step.key: self._parts(step) for step in ready}
-            flat = [part for each in parts.values() for part in each]
-            results = dict(zip([part.key for part in flat], self._all(flat), strict=True))
-            ready = [
-                replace(
-                    step,
-                    args={
-                        **step.args,
-                        "parts": [dict(results[part.key].result) for part in parts[step.key]],
-                    },
-                )
-                for step in ready
-            ]
+        if kind == "examples" and not self.s.with_beam:
+            ready = self._examples(ready)
         if kind == "shards":
-            self._need_space(ready)
+            pieces.need_space(self.s, ready)
         if kind == register.KEY:
-            self._register(ready[0])
+            self.version = pieces.publish(
+                self.s, self.plan, ready[0], self.run_id, self._call, self._tell
+            )
         else:
             self._all(ready)
         self.ran += [step.key for step in ready]
 
-    def _need_space(self, ready: Sequence[Step]) -> None:
-        """Refuses to begin writing shards that the disk cannot hold.
-
-        Raises:
-            DiskFull: they would not fit.
-        """
-        free = self.s.work.store.free_bytes()
-        splits = {step.args["split"]: step.args for step in ready if step.op == "shard"}
-        need = sum(
-            args["examples"]["bytes"]
-            * sum(1 for step in ready if step.args["split"] == split)
-            // args["shards"]
-            for split, args in splits.items()
-        )
-        if free is not None and need > free:
-            raise DiskFull(
-                f"The shards need {need:,} bytes, and {free:,} are free.",
-                where=self.s.work.store.url,
-                hint="Free space, or give another --store. What is finished is kept.",
-                facts={"needed": need, "free": free},
-            )
-
-    def _parts(self, step: Step) -> list[Step]:
-        """The parts of a split: as an unfinished build cut it, else one for each worker."""
-        if step.tree is None:
-            raise AssertionError
-        parts = examples.parts_begun(self.s.work, step.tree.digest) or self.pool.workers
-        found = []
-        for part in range(parts):
-            tree = examples.part_tree(step.tree, part, parts)
-            found.append(
-                Step(
-                    key=examples.part_key(step.args["split"], part, parts),
-                    op="part",
-                    state=step.state,
-                    tree=tree,
-                    reasons=step.reasons,
-                    args={**step.args, "part": part, "parts": parts},
-                    inputs=step.inputs,
-                )
-            )
-        return found
+    def _examples(self, ready: Sequence[Step]) -> list[Step]:
+        """Makes all parts of the splits; gives the splits' steps, ready to join them."""
+        for step in ready:
+            pieces.forget_forced(self.s, step)
+        parts = [pieces.cut(self.s, step, self.pool.workers) for step in ready]
+        made = iter(self._all([part for each in parts for part in each]))
+        return [
+            pieces.joined(step, [next(made) for _ in each])
+            for step, each in zip(ready, parts, strict=True)
+        ]
 
     def _all(self, steps: Sequence[Step]) -> list[StageRecord]:
         """Executes steps that do not depend on each other, as many at once as there are workers.
@@ -343,7 +296,7 @@ class _Build:
         return execute(self.s, step, run_id=self.run_id, call=self._call, tell=self._tell)
 
     def _call(self, op: str, args: Mapping[str, Any], progress: Any) -> dict[str, Any]:
-        if op in IN_WORKERS:
+        if self.pool.takes(op):
             return self.pool.call(op, args, progress)
         return operation(op)(self.s.work, args, progress)
 
@@ -351,27 +304,12 @@ class _Build:
         with self._lock:
             self.tell(event)
 
-    def _register(self, step: Step) -> None:
-        """Publishes, or mends what was published, and commits it to the catalog."""
-        steps = {each.key: each for each in self.plan.steps}
-        known = self.plan.version
-        if known is not None:
 
-            def call(op: str, args: Mapping[str, Any], progress: Any) -> dict[str, Any]:
-                return mend(self.s, steps, known)
+def _pool(session: Session) -> Pool | DaskPool | BeamPool:
+    if session.with_beam:
+        from provender.engine.beam_pool import BeamPool
 
-            execute(self.s, step, run_id=self.run_id, call=call, tell=self._tell)
-            self.version = known
-            return
-        check(self.s, step, self.run_id)
-        step = make_room(self.s, step)
-        record = self._one(step)
-        steps[step.key] = replace(step, record=record)
-        self.version = catalog_version(self.s, steps, record, self.run_id)
-        clear_aside(self.s)
-
-
-def _pool(session: Session) -> Pool | DaskPool:
+        return BeamPool(session.work, session.beam.python)
     if session.options.address is None:
         return Pool(session.work, session.workers)
     from provender.engine.dask_pool import DaskPool

@@ -38,7 +38,7 @@ def check(session: Session, step: Step, run_id: str) -> list[CheckRecord]:
 
     Raises:
         ChecksFailed: a check failed, and was not allowed to.
-        SettingsError: ``--allow`` names no check of this dataset.
+        SettingsError: ``--allow`` names no check of this dataset, or nothing that it looks at.
     """
     rules = rules_of(session)
     if rules is None:
@@ -49,6 +49,7 @@ def check(session: Session, step: Step, run_id: str) -> list[CheckRecord]:
     folder = session.settings.path.parent if session.settings.path else None
     functions = {name: checks.load_function(at, folder) for name, at in rules.functions.items()}
     found = checks.evaluate(rules, counts, figures, before, functions)
+    _refuse_unknown_scopes(session.options.allow, _scopes(found, counts, figures))
     now = datetime.now(UTC)
     records = [_record(session, each, run_id, now) for each in found]
     session.catalog.record_checks(records)
@@ -78,6 +79,40 @@ def rules_of(session: Session) -> Checks | None:
                 f"{session.facts.name} has no check {name!r}.", where="--allow", hint=hint
             )
     return rules
+
+
+def _scopes(
+    found: Sequence[Outcome], counts: Mapping[str, int], figures: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """What ``--allow CHECK:SCOPE`` may name: splits, their features, and what checks made up."""
+    scopes = [
+        *counts,
+        *(
+            f"{split}/{name}"
+            for split, doc in figures.items()
+            for name in doc.get("features") or {}
+        ),
+        *(each.scope for each in found if each.scope),
+    ]
+    return list(dict.fromkeys(scopes))
+
+
+def _refuse_unknown_scopes(allow: Sequence[str], scopes: Sequence[str]) -> None:
+    """Raises `SettingsError` where ``--allow`` names a split or feature that is not there.
+
+    Not before the examples are made, for until then nobody knows what there is.
+    """
+    for each in allow:
+        name, colon, scope = each.partition(":")
+        if not colon or scope in scopes:
+            continue
+        # Of a feature that is written without its split, the first split's.
+        near = [full for full in scopes if full.partition("/")[2] == scope]
+        near = near or difflib.get_close_matches(scope, scopes, 1)
+        hint = f"Did you mean '{name}:{near[0]}'?" if near else f"There are: {', '.join(scopes)}."
+        raise SettingsError(
+            f"{name} looks at no split or feature {scope!r}.", where=f"--allow {each}", hint=hint
+        )
 
 
 def _counts(step: Step) -> dict[str, int]:

@@ -19,7 +19,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from provender.engine.pool import Worker
+from provender.engine.operations import IN_WORKERS
+from provender.engine.pool import Worker, own_path
 from provender.errors import ProvenderError, SettingsError, WorkerDied
 from provender.stages.site import Progress, Site, Workplace
 
@@ -102,6 +103,10 @@ class DaskPool:
     def start(self) -> None:
         """The workers are there already."""
 
+    def takes(self, op: str) -> bool:
+        """Whether an operation is worth handing over; others run in this process."""
+        return op in IN_WORKERS
+
     def call(self, op: str, args: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         """Runs one operation somewhere on the cluster; blocks until it is done.
 
@@ -121,7 +126,7 @@ class DaskPool:
             future = self._client.submit(
                 run_here,
                 self.work.site.to_json(),
-                _own_path(),
+                own_path(),
                 op,
                 dict(args),
                 topic,
@@ -151,11 +156,6 @@ class DaskPool:
 
 def _sees(path: str) -> bool:
     return Path(path).exists()
-
-
-def _own_path() -> list[str]:
-    """What of this process's import path is user code: folders that hold no installed package."""
-    return [each for each in sys.path if each and "site-packages" not in each]
 
 
 _children = threading.local()

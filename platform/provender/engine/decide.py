@@ -27,7 +27,7 @@ from provender.engine.conflict import (
 from provender.engine.plan import HIT, RUN, WAIT, Plan, Step
 from provender.engine.session import Session
 from provender.fingerprint import Hasher, Tree
-from provender.stages import download, examples, manual, prepare, register, shards, splits
+from provender.stages import beam, download, examples, manual, prepare, register, shards, splits
 
 MAX_REASONS = 20
 """Reasons kept for one stage; a changed file list could give thousands."""
@@ -213,9 +213,7 @@ class _Decider:
     ) -> dict[str, list[Mapping[str, Any]]] | None:
         facts = self.s.facts
         trees = {
-            name: examples.tree(
-                facts, name, about, outside, self.s.plan_method, self.s.options.max_examples
-            )
+            name: self._examples_tree(name, about, outside)
             for name, about in result["splits"].items()
         }
         known = self._known(trees)
@@ -231,9 +229,25 @@ class _Decider:
                 "max_examples": self.s.options.max_examples,
                 "allow_empty": self.s.allow_empty,
             }
+            op = "order"
+            if self.s.with_beam:
+                op, args["num_shards"] = "beam", self._requested(name)
             key = examples.key(name)
-            self._add(key, "order", tree, args, record=known.get(tree.digest), inputs=inputs)
+            self._add(key, op, tree, args, record=known.get(tree.digest), inputs=inputs)
         return self._shards(trees)
+
+    def _examples_tree(self, split: str, about: Mapping[str, Any], outside: Tree) -> Tree:
+        s = self.s
+        args = (s.facts, split, about, outside, s.plan_method, s.options.max_examples)
+        return beam.tree(*args, self._requested(split)) if s.with_beam else examples.tree(*args)
+
+    def _requested(self, split: str) -> int | None:
+        """Shards that a Beam pipeline is to cut: as asked for, else as the published version was."""
+        if self.s.num_shards or self.published is None:
+            return self.s.num_shards
+        made = self.published.info.get("stages", {}).get(examples.key(split))
+        record = self.s.catalog.find_stage(made) if made else None
+        return record.result.get("requested") if record else None
 
     def _promised(self, split: str) -> int | None:
         """Shards that a split has in the published version of this number, if there is one.
@@ -253,8 +267,12 @@ class _Decider:
             above = self.steps[examples.key(name)]
             if above.state != HIT or above.record is None:
                 continue
-            result = above.record.result
-            counts[name] = shards.count(result, self.s.num_shards or self._promised(name))
+            result, pieces = above.record.result, above.record.result.get("pieces")
+            counts[name] = (
+                shards.count(result, self.s.num_shards or self._promised(name))
+                if pieces is None
+                else len(pieces)
+            )
             for i in range(counts[name]):
                 file = shards.file_name(facts, name, i, counts[name])
                 tree = shards.tree(file, result["digest"], i, counts[name])
@@ -264,9 +282,12 @@ class _Decider:
                     "split": name,
                     "shard": i,
                     "shards": counts[name],
-                    "examples": result,
-                    "examples_fingerprint": above.record.fingerprint,
                 }
+                if pieces is None:
+                    fingerprint = above.record.fingerprint
+                    args |= {"examples": result, "examples_fingerprint": fingerprint}
+                else:
+                    args["piece"] = pieces[i]
                 plans[shards.key(name, i)] = (tree, args, result["digest"])
         known = self._known({key: tree for key, (tree, _, _) in plans.items()})
         for name in trees:
@@ -277,7 +298,8 @@ class _Decider:
                 key = shards.key(name, i)
                 tree, args, content = plans[key]
                 record = known.get(tree.digest)
-                self._add(key, "shard", tree, args, record=record, inputs=[content])
+                op = "piece" if "piece" in args else "shard"
+                self._add(key, op, tree, args, record=record, inputs=[content])
         return self._finished({name: counts.get(name) for name in trees})
 
     def _iterators(
@@ -365,7 +387,7 @@ class _Decider:
 
     def _statistics(self, split: str, files: Sequence[Mapping[str, Any]]) -> list[str | None]:
         """Where the statistics of a split's pieces are kept; None for a piece without."""
-        if self.s.facts.kind == SHARDS:
+        if self.s.facts.kind == SHARDS or self.s.with_beam:
             return [each.get("statistics") for each in files]
         above = self.steps[examples.key(split)].record
         return [above.result.get("statistics") if above else None]

@@ -15,7 +15,7 @@ from provender.catalog.leases import stand_aside
 from provender.engine.plan import Step
 from provender.engine.session import Session
 from provender.errors import ProvenderError, StoreError
-from provender.stages import examples, register
+from provender.stages import beam, examples, register
 from provender.stages.site import Progress
 
 Call = Callable[[str, Mapping[str, Any], Progress], dict[str, Any]]
@@ -54,7 +54,8 @@ def execute(
         stand_aside(catalog, None, waiting)
         newest = catalog.find_stage(step.tree.digest)
         seen = step.record.id if step.record else None
-        if claim.waited and newest is not None and newest.id != seen:
+        if newest is not None and newest.id != seen:
+            # Finished by another process since the decision was made.
             tell({"event": "reused", "stage": step.key})
             return newest
         return _run(session, step, run_id, call, tell, claim.check)
@@ -116,7 +117,7 @@ def outputs_of(session: Session, step: Step, result: Mapping[str, Any]) -> list[
     Raises:
         StoreError: the stage says that it wrote a file which is not there.
     """
-    if step.op in ("shard", "iterator"):
+    if step.op in ("shard", "iterator", "piece"):
         digests = (result["sha256"], result["index_sha256"])
         names = ("shard", "index")
         return [
@@ -145,6 +146,16 @@ def outputs_of(session: Session, step: Step, result: Mapping[str, Any]) -> list[
         return _run_files(session, step, result)
     if step.op == "order":
         return _content(session, step, result)
+    if step.op == "beam":
+        return [
+            ArtifactRecord(
+                digest=result["digest"],
+                size=result["bytes"],
+                uri=beam.rel(step.args["fingerprint"]),
+                kind="examples",
+                name="content",
+            )
+        ]
     return []
 
 

@@ -13,12 +13,18 @@ IN_WORKERS = frozenset({"part", "order", "shard", "iterator"})
 """Operations heavy enough to be handed to worker processes."""
 
 
+IN_BEAM = frozenset(
+    {"survey", "manual", "download", "splits", "prepare", "beam", "register", "metadata"}
+)
+"""Operations that load the builder, in a build with Beam: its Python may be the only one that can."""
+
+
 def operation(name: str) -> Operation:
     """The function behind an operation's name.
 
     Stage modules import the builder machinery, so they are imported only when one is run.
     """
-    from provender.stages import download, examples, manual, prepare, register, shards, splits
+    from provender.stages import beam, download, examples, manual, prepare, register, shards, splits
 
     return {
         "manual": manual.run,
@@ -30,4 +36,8 @@ def operation(name: str) -> Operation:
         "shard": shards.run,
         "iterator": shards.run_iterator,
         "register": register.run,
+        "metadata": register.run_metadata,
+        "survey": beam.run_survey,
+        "beam": beam.run,
+        "piece": beam.run_piece,
     }[name]

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, Any
 
-from provender.engine.operations import operation
+from provender.engine.operations import IN_WORKERS, operation
 from provender.errors import ProvenderError, WorkerDied
 from provender.stages.site import Progress, Site, Workplace
 
@@ -32,21 +32,27 @@ class Worker:
         site: what it is told first.
         said: log messages that were passed on already. Parts of one split replay the same
             generator, and so say the same.
+        python: another Python to run, which has Provender itself.
     """
 
-    def __init__(self, site: Site, said: set[str]) -> None:
+    def __init__(self, site: Site, said: set[str], python: str | None = None) -> None:
         self._said = said
         self._log = tempfile.TemporaryFile(prefix="provender-worker-")  # noqa: SIM115 - closed with the worker
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "provender.engine.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-            encoding="utf-8",
-        )
+        try:
+            self._process = subprocess.Popen(
+                [python or sys.executable, "-P", "-m", "provender.engine.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                text=True,
+                encoding="utf-8",
+            )
+        except OSError:
+            self._log.close()
+            raise
         with suppress(BrokenPipeError):
-            self._send({"site": site.to_json(), "path": sys.path})
+            path = {"more": own_path()} if python else {"path": sys.path}
+            self._send({"site": site.to_json(), **path})
 
     def _pipe(self, pipe: IO[str] | None) -> IO[str]:
         if pipe is None:
@@ -112,6 +118,11 @@ class Worker:
         self._log.close()
 
 
+def own_path() -> list[str]:
+    """What of this process's import path is user code: folders that hold no installed package."""
+    return [each for each in sys.path if each and "site-packages" not in each]
+
+
 class Pool:
     """Runs operations in this process (``workers == 1``) or in worker processes.
 
@@ -140,6 +151,10 @@ class Pool:
         with self._lock:
             self._all.append(worker)
         return worker
+
+    def takes(self, op: str) -> bool:
+        """Whether an operation is worth handing over; others run in this process."""
+        return op in IN_WORKERS
 
     def call(self, op: str, args: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         """Runs one operation; blocks while every worker is busy.

@@ -15,7 +15,7 @@ from provender.catalog import StageRecord, VersionRecord
 from provender.engine.execute import local_token
 from provender.engine.plan import HIT, RUN, WAIT, Step
 from provender.engine.session import Session
-from provender.stages import download, examples, prepare, register, shards, splits
+from provender.stages import beam, download, examples, prepare, register, shards, splits
 
 Steps = dict[str, Step]
 
@@ -46,6 +46,7 @@ def prove(
     if steps[register.KEY].state != HIT and version is None:
         _prove_shards(session, steps)
     _prove_examples(session, steps)
+    _prove_pieces(session, steps)
     _prove_inputs(session, steps)
     return version
 
@@ -164,6 +165,19 @@ def _prove_examples(session: Session, steps: Steps) -> None:
             continue
         above = examples.key(step.args["split"])
         if steps[above].state == HIT and (reason := missing_run(session, steps[above].record)):
+            steps[above] = _rerun(steps[above], reason)
+        if steps[above].state != HIT:
+            _wait(steps, key, above)
+            _wait(steps, register.KEY, above)
+
+
+def _prove_pieces(session: Session, steps: Steps) -> None:
+    """What a Beam pipeline wrote is read only where a shard has to get its place."""
+    for key, step in list(steps.items()):
+        if step.op != "piece" or step.state != RUN:
+            continue
+        above = examples.key(step.args["split"])
+        if steps[above].state == HIT and (reason := beam.missing_piece(session.work, step.args)):
             steps[above] = _rerun(steps[above], reason)
         if steps[above].state != HIT:
             _wait(steps, key, above)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from provender.catalog import ArtifactRecord, ShardRecord, SplitRecord, StageRecord, VersionRecord
+from provender.catalog import (
+    ArtifactRecord,
+    Catalog,
+    ShardRecord,
+    SplitRecord,
+    StageRecord,
+    VersionRecord,
+)
 from provender.engine import proof
-from provender.engine.execute import shard_files
+from provender.engine.execute import Call, shard_files
 from provender.engine.plan import Step
 from provender.engine.session import Session
 from provender.errors import DamageError
 from provender.stages import prepare, register, shards, statistics
+from provender.stages.site import silent
 
 _KEPT = ("datasets/",)
 """Where a shard that is part of a published version lies; from anywhere else it is moved."""
@@ -208,6 +217,8 @@ def _settle(session: Session, plan: Mapping[str, Step], result: Mapping[str, Any
                 moves.append((step.record.id, output.name, f"{result['target']}/{name}", token))
                 if output.uri.startswith(("building/shards/", "building/prepared/")):
                     leftovers.add("/".join(output.uri.split("/")[:3]))
+        if step.op == "piece":
+            leftovers.add(step.args["piece"]["files"][0].rpartition("/")[0])
     session.catalog.update_artifacts(moves)
     return leftovers
 
@@ -224,13 +235,16 @@ def _files(key: str, record: StageRecord) -> dict[str, ArtifactRecord]:
     return shard_files(record)
 
 
-def mend(session: Session, plan: Mapping[str, Step], version: VersionRecord) -> dict[str, Any]:
+def mend(
+    session: Session, plan: Mapping[str, Step], version: VersionRecord, call: Call
+) -> dict[str, Any]:
     """Puts back what is missing or damaged in a published version, byte for byte.
 
     Args:
         session: the build.
         plan: stage key -> step; the shards that were damaged have been made again.
         version: the version.
+        call: where the builder is loaded, to write its metadata again.
 
     Returns:
         The register stage's result, with the identities of the files put back.
@@ -245,7 +259,7 @@ def mend(session: Session, plan: Mapping[str, Step], version: VersionRecord) -> 
         name: {"size": each.size, "token": each.token, "sha256": each.sha256}
         for name, each in known.items()
     }
-    sources = _sources(session, plan, version)
+    sources = _sources(plan, version, session.catalog, call)
     done: dict[str, Any] = {}
     tokens: dict[tuple[str, int], str] = {}
     for name, wanted in listed.items():
@@ -278,7 +292,7 @@ def mend(session: Session, plan: Mapping[str, Step], version: VersionRecord) -> 
 
 
 def _sources(
-    session: Session, plan: Mapping[str, Step], version: VersionRecord
+    plan: Mapping[str, Step], version: VersionRecord, catalog: Catalog, call: Call
 ) -> dict[str, str | bytes]:
     """Where each file of the version can be had from: a store path, or its bytes."""
     last = plan[register.KEY]
@@ -286,10 +300,13 @@ def _sources(
     if made is not None and made.record is not None:
         return {name: each.uri for name, each in _files(prepare.KEY, made.record).items()}
     found: dict[str, str | bytes] = {}
-    known: dict[str, bytes] = {}
+    known = {}
     if statistics.FILE in version.info["files"]:
-        known[statistics.FILE] = statistics.document(session.catalog.statistics(version.id))
-    found.update(register.small_files(session.work, last.args, known))
+        figures = statistics.document(catalog.statistics(version.id))
+        known[statistics.FILE] = base64.b64encode(figures).decode()
+    made_again = call("metadata", {**last.args, "known": known}, silent)
+    for name, data in made_again["files"].items():
+        found[name] = base64.b64decode(data)
     for key, step in plan.items():
         if key.startswith("shards/") and step.record is not None:
             found.update({name: each.uri for name, each in shard_files(step.record).items()})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from provender.builders.spec import BuilderSpec, spec_of
 from provender.catalog import Catalog
 from provender.errors import SettingsError
 from provender.refs import DatasetRef
-from provender.settings import Settings
+from provender.settings import BeamSettings, Settings
 from provender.stages.site import Site, Workplace
 from provender.store import Store
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from provender.builders.download import DigestMemory
 
 
-ENGINES = ("local", "dask")
+ENGINES = ("local", "dask", "beam")
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,12 @@ class Options:
         register_checksums: accept and record the checksums of what is downloaded.
         allow_empty: publish splits without examples.
         offline: never touch the network.
-        engine: where pieces of work run: ``local`` worker processes, or a ``dask`` cluster.
+        engine: where pieces of work run: ``local`` worker processes, a ``dask`` cluster, or
+            ``beam`` pipelines, for builders that generate with Apache Beam.
         address: of the Dask scheduler, ``tcp://host:8786``.
+        beam_python: the Python that has Apache Beam, or None for the settings' one.
+        beam_runner: Beam's runner, or None for the settings' one.
+        beam_option: Beam's pipeline options, ``name=value``; they come before the settings'.
         allow: checks that may fail: ``max_drift``, ``max_drift:train``, ``max_drift:train/label``.
         reason: why they may.
     """
@@ -56,11 +60,15 @@ class Options:
     offline: bool = False
     engine: str = "local"
     address: str | None = None
+    beam_python: str | None = None
+    beam_runner: str | None = None
+    beam_option: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     reason: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "allow", tuple(self.allow or ()))
+        for name in ("allow", "beam_option"):
+            object.__setattr__(self, name, tuple(getattr(self, name) or ()))
         if self.allow and not (self.reason or "").strip():
             raise SettingsError(
                 "A check is not overridden without a reason.",
@@ -80,11 +88,18 @@ class Options:
                 where="--engine",
                 hint=f"Did you mean {near[0]}?" if near else f"There are: {', '.join(ENGINES)}.",
             )
-        if (self.address is None) != (self.engine == "local"):
+        if (self.address is not None) != (self.engine == "dask"):
             raise SettingsError(
                 "The dask engine and the address of its scheduler go together.",
                 where="--engine, --address",
                 hint="--engine dask --address tcp://host:8786",
+            )
+        of_beam = self.beam_python or self.beam_runner or self.beam_option
+        if of_beam and self.engine != "beam":
+            raise SettingsError(
+                "Options of Beam are given, but the engine is another one.",
+                where="--beam-python, --beam-runner, --beam-option",
+                hint="--engine beam",
             )
         for name in ("workers", "num_shards", "max_examples"):
             value = getattr(self, name)
@@ -102,7 +117,8 @@ class Options:
     def to_json(self) -> dict[str, Any]:
         """The options that were given, JSON-ready, for the run's record."""
         doc = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        doc["force"], doc["allow"] = list(self.force), list(self.allow)
+        for name in ("force", "allow", "beam_option"):
+            doc[name] = list(doc[name])
         if self.engine == "local":
             del doc["engine"]
         return {name: value for name, value in doc.items() if value not in (None, False, [])}
@@ -137,6 +153,16 @@ class Session:
     def plan_method(self) -> str:
         """The builder's planning method."""
         return PLAN_METHOD[self.facts.kind]
+
+    @property
+    def with_beam(self) -> bool:
+        """Whether the builder generates with Apache Beam."""
+        return self.options.engine == "beam"
+
+    @property
+    def beam(self) -> BeamSettings:
+        """How Beam runs: as the options say, else as the project does."""
+        return beam_of(self.settings, self.options)
 
     @property
     def offline(self) -> bool:
@@ -204,18 +230,55 @@ def open_session(
     else:
         spec = spec_of(ref, settings, remembered_specs(catalog, ref.name))
     checksums = (settings.path.parent if settings.path else settings.home) / "checksums"
-    facts = facts_of(spec, settings.home / "facts", checksums)
+    beam = beam_of(settings, options) if options.engine == "beam" else None
     site = Site(
         store=settings.store,
         scratch=str(settings.scratch),
-        manual_dir=manual_dir(facts, settings, options),
-        spec=facts.spec,
-        dataset=facts.name,
+        manual_dir=None,
+        spec=spec,
+        dataset="",
         checksums=str(checksums),
         mirrors=settings.mirrors,
         offline=options.offline or settings.offline,
+        beam=beam.of_pipelines() if beam else None,
+    )
+    look, python = None, beam.python if beam else None
+    if python is not None:
+        from provender.engine.beam_pool import survey_elsewhere
+
+        look = partial(survey_elsewhere, site, python)
+    facts = facts_of(spec, settings.home / "facts", checksums, look, python)
+    site = replace(
+        site,
+        manual_dir=manual_dir(facts, settings, options),
+        spec=facts.spec,
+        dataset=facts.name,
     )
     return Session(settings, options, catalog, facts, Workplace(site, store))
+
+
+def beam_of(settings: Settings, options: Options) -> BeamSettings:
+    """How Beam runs: as the options say, else as the project does.
+
+    Raises:
+        SettingsError: an option is not ``name=value``.
+    """
+    given = {}
+    for each in options.beam_option:
+        name, equals, value = each.lstrip("-").partition("=")
+        if not equals or not name:
+            raise SettingsError(
+                f"{each!r} is no option of Beam's.",
+                where="--beam-option",
+                hint="--beam-option direct_num_workers=2",
+            )
+        given[name] = value
+    known = settings.beam
+    return BeamSettings(
+        python=options.beam_python or known.python,
+        runner=options.beam_runner or known.runner,
+        options={**known.options, **given},
+    )
 
 
 def manual_dir(facts: BuilderFacts, settings: Settings, options: Options) -> str | None:

@@ -2,7 +2,8 @@
 
 One JSON object a line, both ways:
 
-    -> {"site": {...}, "path": [...]}                    once, first: sys.path is the parent's
+    -> {"site": {...}, "path": [...]}                    once, first: sys.path is the parent's;
+                                                         "more" instead: it is added to the own one
     -> {"op": "part", "args": {...}}
     <- {"progress": {...}}  or  {"log": {...}}           any number
     <- {"result": {...}}  or  {"error": {...}}           exactly one for each operation
@@ -40,7 +41,7 @@ def main() -> None:
     if not first:
         return
     told = json.loads(first)
-    sys.path[:] = told["path"]
+    sys.path[:] = told.get("path") or [*sys.path, *told["more"]]
     work = Workplace(Site.from_json(told["site"]))
     logging.getLogger().addHandler(_Forward(answers))
     _load_ahead(work)

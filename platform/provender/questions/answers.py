@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from provender.catalog.answers import SplitSummary, VersionSummary
-from provender.catalog.records import LineageEdge, LineageNode, RunRecord, full_name
+from provender.catalog.records import Lineage, LineageEdge, LineageNode, RunRecord, full_name
 from provender.questions.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Document = Mapping[str, Any]
-Direction = Literal["up", "down"]
+Direction = Literal["up", "down", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class NamedEdge:
 
 @dataclass(frozen=True, slots=True)
 class LineageGraph:
-    """What something was made from (``up``), or what was made from it (``down``).
+    """What something was made from (``up``), what was made from it (``down``), or both.
 
     Attributes:
         direction: as asked.
@@ -211,3 +211,13 @@ class LineageGraph:
             if edge.child in known and edge.parent in known
         ]
         return Rows(named, NamedEdge).to_frame()
+
+
+def joined(graphs: Iterable[Lineage | LineageGraph]) -> Lineage:
+    """Several graphs of one start as one."""
+    nodes: dict[str, LineageNode] = {}
+    edges: dict[tuple[str, str, str | None], LineageEdge] = {}
+    for graph in graphs:
+        nodes |= {node.id: node for node in graph.nodes if node.id not in nodes}
+        edges |= {(edge.child, edge.parent, edge.via): edge for edge in graph.edges}
+    return Lineage(tuple(nodes.values()), tuple(edges.values()))

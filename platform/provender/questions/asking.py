@@ -35,6 +35,7 @@ from provender.questions.answers import (
     RunDetails,
     StageRun,
     VersionDetails,
+    joined,
 )
 from provender.questions.arguments import LISTED, counted_off, moment, one_more, statuses
 from provender.questions.finding import (
@@ -207,19 +208,24 @@ class Questions:
 
         Args:
             ref: a version; or the id of a stage execution, or an artifact's digest.
-            direction: ``up`` for what it was made from, ``down`` for what was made from it.
+            direction: ``up`` for what it was made from, ``down`` for what was made from it, or
+                ``both``.
             depth: at most so many steps away; None for all.
 
         Raises:
             UnknownReference: the catalog knows nothing of it.
-            SettingsError: the direction is neither ``up`` nor ``down``, or the depth no number.
+            SettingsError: there is no such direction, or the depth is no number.
         """
-        if direction not in ("up", "down"):
-            message = f"A direction is 'up' or 'down', not {direction!r}."
-            raise SettingsError(message, where="direction", hint="Ask twice for both.")
+        if direction not in ("up", "down", "both"):
+            message = f"A direction is 'up', 'down' or 'both', not {direction!r}."
+            raise SettingsError(message, where="direction", hint="Leave it out for 'up'.")
         if depth is not None:
             counted_off(depth, "depth")
-        found = self.raw.lineage(self._node_id(ref), direction, depth)
+        id = self._node_id(ref)
+        if direction == "both":
+            found = joined(self.raw.lineage(id, way, depth) for way in ("up", "down"))
+        else:
+            found = self.raw.lineage(id, direction, depth)
         return LineageGraph(
             direction, depth, Rows(found.nodes, LineageNode), Rows(found.edges, LineageEdge)
         )
@@ -267,15 +273,26 @@ class Questions:
         """Runs, newest first.
 
         Args:
-            name: of this dataset, or ``dataset/config``.
+            name: of this dataset, of ``dataset/config``, or, with a number or an alias behind it,
+                of this version: its builds and whatever else was done with it.
             limit: at most so many.
+
+        Raises:
+            UnknownReference: there is no such dataset, or no such version that a run names.
         """
-        ref = None if name is None else DatasetRef.parse(name)
-        found = self.raw.runs(
-            ref.name if ref else None, one_more(limit), config=ref.config if ref else None
-        )
-        if ref is not None and not found and not self.raw.configs(ref.name):
-            raise unknown_dataset(self.raw, ref.name, str(name))
+        if name is None:
+            return Rows.cut(self.raw.runs(None, one_more(limit)), RunRecord, limit)
+        ref = DatasetRef.parse(name)
+        if ref.alias or ref.target:
+            asked = self.version(name).summary
+            ref = DatasetRef(asked.dataset, asked.config, asked.version if ref.alias else None)
+        found = self.raw.runs(ref.name, one_more(limit), config=ref.config, version=ref.version)
+        if not found:
+            if not self.raw.configs(ref.name):
+                raise unknown_dataset(self.raw, ref.name, name)
+            if ref.version:
+                # Says which versions there are; one that is there and was made by no run is fine.
+                self._id(name)
         return Rows.cut(found, RunRecord, limit)
 
     def run(self, id: str) -> RunDetails:

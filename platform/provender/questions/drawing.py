@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from provender.catalog import Lineage, LineageEdge, LineageNode
+    from provender.catalog import Lineage, LineageNode
     from provender.questions.answers import LineageGraph
 
 _SHAPES = {"version": "box", "stage": "ellipse", "artifact": "note", "missing": "octagon"}
@@ -82,15 +82,3 @@ def _dot_text(text: str) -> str:
 def _mermaid_text(text: str) -> str:
     flat = " ".join(text.split())
     return flat.translate(_MERMAID_CODES)
-
-
-def joined(graphs: Iterable[Lineage | LineageGraph]) -> Lineage:
-    """Several graphs of one start as one."""
-    from provender.catalog import Lineage
-
-    nodes: dict[str, LineageNode] = {}
-    edges: dict[tuple[str, str, str | None], LineageEdge] = {}
-    for graph in graphs:
-        nodes |= {node.id: node for node in graph.nodes if node.id not in nodes}
-        edges |= {(edge.child, edge.parent, edge.via): edge for edge in graph.edges}
-    return Lineage(tuple(nodes.values()), tuple(edges.values()))

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from provender.catalog.records import full_name
 from provender.catalog.words import description_of
@@ -140,15 +140,7 @@ class Exporter:
         kind = _ENDS.get(stage.state, "ABORT")
         if kind != "COMPLETE" and stage.error and stage.error.get("message"):
             about = about | {"errorMessage": self._error(str(stage.error["message"]))}
-        yield self._event(
-            kind,
-            stage.finished,
-            stage.id,
-            about,
-            job,
-            self._stage_inputs(stage),
-            [self._artifact(each.digest, each.uri, each.size) for each in stage.outputs],
-        )
+        yield self._event(kind, stage.finished, stage.id, about, job, *self.around_stage(stage))
 
     def of_read(self, read: Reading) -> Event:
         """The event of a job that began to read a version."""
@@ -177,6 +169,15 @@ class Exporter:
         for node in graph.nodes:
             if node.kind == "stage":
                 yield from self.of_stage(self._catalog.stage(node.id))
+
+    def around_stage(self, stage: StageRecord) -> tuple[list[Event], list[Event]]:
+        """What an execution of a stage read, and what it made."""
+        made = [self._artifact(each.digest, each.uri, each.size) for each in stage.outputs]
+        return self._stage_inputs(stage), made
+
+    def around_version(self, version: VersionRecord) -> tuple[list[Event], list[Event]]:
+        """What a version was made from, and the version."""
+        return _distinct(self._inputs(version)), [self._version(version, output=True)]
 
     # Parts of events. --------------------------------------------------------------------------
 
@@ -243,7 +244,9 @@ class Exporter:
         facets: dict[str, Any] = {
             "version": self._facet("version", datasetVersion=version.version),
             "dataSource": self._facet(
-                "dataSource", name=full_name(version.dataset, version.config), uri=version.uri
+                "dataSource",
+                name=full_name(version.dataset, version.config),
+                uri=address_of(version.uri),
             ),
             "datasetType": self._facet("datasetType", datasetType="FILE", subType="TFRECORD"),
             "schema": self._facet("schema", fields=fields_of(version.features)),
@@ -318,6 +321,16 @@ class Exporter:
 def producer() -> str:
     """The URI by which events name their producer."""
     return f"urn:x-provender:{metadata.version('provender')}"
+
+
+def address_of(place: str) -> str:
+    """A place as the URI that OpenLineage demands: with a scheme, and percent-encoded.
+
+    Args:
+        place: an absolute local path, or a URL as the store writes it, which encodes nothing.
+    """
+    scheme, mark, rest = place.partition("://")
+    return f"{scheme}://{quote(rest)}" if mark else f"file://{quote(place)}"
 
 
 def place_of(uri: str, drop: str = "") -> tuple[str, str]:

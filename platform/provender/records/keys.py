@@ -65,6 +65,11 @@ class KeyHasher:
             return _order_bytes(key if isinstance(key, int) else index, index)
         return bytes(_md5(self._salt_bytes + _key_bytes(key, index)).digest())
 
+    def place(self, digest: bytes) -> int:
+        """The number that TFDS sorts by, from a sort key that `digest` made."""
+        number = int.from_bytes(digest, "big")
+        return number - _MIDDLE if self.in_order else number
+
     def digests(self, keys: Sequence[Any], first_index: int) -> bytes:
         """The digests of consecutive examples, joined: ``len(keys) * 16`` bytes.
 

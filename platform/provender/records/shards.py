@@ -8,10 +8,14 @@ honoured, and the search ends for any input.
 
 from __future__ import annotations
 
+import math
+
 from provender.errors import BuilderError
 
 MIN_SHARD_BYTES = 64 << 20
 MAX_SHARD_BYTES = 1 << 30
+MAX_BEAM_SHARD_BYTES = int(0.9 * (1 << 30))
+"""Shards cut by ranges differ in size; TFDS aims lower, so that few exceed the maximum."""
 # A TFRecord adds a u64 length, a u32 checksum of it, and a u32 checksum of the data.
 RECORD_OVERHEAD = 16
 
@@ -93,6 +97,22 @@ def shard_bounds(examples: int, shards: int) -> list[tuple[int, int]]:
         )
     ends = [round(examples * i / shards) for i in range(1, shards + 1)]
     return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def range_shard(place: int, shards: int, largest: int) -> int:
+    """The shard of an example where shards are equal ranges of the order, as TFDS cuts for Beam.
+
+    Unlike with `shard_bounds` the shards hold unequal numbers of examples, and nobody has to know
+    how many examples come before this one.
+
+    Args:
+        place: the example's number in the order: its key's 128-bit hash, or the key itself.
+        shards: number of shards, at least 1.
+        largest: the largest place of the split.
+    """
+    if largest <= 0:
+        return 0
+    return max(0, min(math.trunc((place * shards) / largest), shards - 1))
 
 
 def shard_name(dataset: str, split: str, index: int, count: int, suffix: str = "tfrecord") -> str:

@@ -86,7 +86,7 @@ def plan(work: Workplace, manager: DownloadManager) -> dict[str, Any]:
         if work.loaded.kind == SHARDS:
             found = builder._shard_iterators_per_split(manager)
             return {str(name): list(each) for name, each in found.items()}
-        return dict(capture(builder, manager))
+        return dict(capture(builder, manager, work.planning_pipeline()))
     except ProvenderError:
         raise
     except Exception as error:

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from provender.builders.capture import Call, examples_of
+from provender.builders.capture import Call, examples_of, is_beam, needs_beam
 from provender.builders.capture import run as call_for_real
 from provender.errors import BuilderError, SplitError
 from provender.fingerprint import Tree, combine
@@ -90,11 +90,16 @@ def runs_dir(work: Workplace, fingerprint: str, parts: int) -> Path:
 
 def parts_begun(work: Workplace, fingerprint: str) -> int | None:
     """The number of parts that an unfinished build of this split was cut into, if any."""
+    return max(cuts(work, fingerprint), default=None)
+
+
+def cuts(work: Workplace, fingerprint: str) -> list[int]:
+    """Every number of parts that this split was cut into here, the largest first."""
     folder = work.building / "examples" / fingerprint
     if not folder.is_dir():
-        return None
+        return []
     found = [int(each.name.removeprefix("parts-")) for each in folder.glob("parts-*")]
-    return max(found, default=None)
+    return sorted(found, reverse=True)
 
 
 def run_part(work: Workplace, args: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
@@ -133,7 +138,14 @@ def run_part(work: Workplace, args: Mapping[str, Any], progress: Progress) -> di
     return result.to_json()
 
 
-def _generate(work: Workplace, args: Mapping[str, Any]) -> Iterable[tuple[Any, Any]]:
+def generated(work: Workplace, args: Mapping[str, Any], pipeline: Any = None) -> Any:
+    """What the builder's generator method gives for a split; nothing of it has run yet.
+
+    Args:
+        work: the place of work.
+        args: as of `run_part`.
+        pipeline: a Beam pipeline, for a builder that generates with Beam.
+    """
     from provender.builders.arguments import decode
     from provender.builders.download import DownloadManager
 
@@ -141,12 +153,24 @@ def _generate(work: Workplace, args: Mapping[str, Any]) -> Iterable[tuple[Any, A
     if about["replay"]:
         recorded = DownloadManager.records_from_json(args["records"])
         manager = work.download_manager(recorded=recorded, online=False)
-        found = examples_of(builder, manager, args["split"])
-    else:
-        encoded = json.loads(work.store.read(args["plan"]))[args["split"]]
-        _bring_back(work, args, encoded)
-        call = decode(encoded, work.roots)
-        found = call_for_real(builder, Call(about["function"], tuple(call["args"]), call["kwargs"]))
+        return examples_of(builder, manager, args["split"], pipeline)
+    encoded = json.loads(work.store.read(args["plan"]))[args["split"]]
+    _bring_back(work, args, encoded)
+    found = decode(encoded, work.roots)
+    call = Call(about["function"], tuple(found["args"]), found["kwargs"])
+    return call_for_real(builder, call, pipeline)
+
+
+def _generate(work: Workplace, args: Mapping[str, Any]) -> Iterable[tuple[Any, Any]]:
+    about, where = args["about"], type(work.loaded.builder).__name__
+    try:
+        found = generated(work, args)
+    except ImportError as error:
+        if "apache_beam" in str(error):
+            raise needs_beam(where) from error
+        raise
+    if is_beam(found):
+        raise needs_beam(where)
     if not isinstance(found, Iterable):
         raise BuilderError(
             f"{about['function']} returned {type(found).__name__} instead of (key, example) pairs.",
@@ -170,6 +194,19 @@ def _bring_back(work: Workplace, args: Mapping[str, Any], encoded: Any) -> None:
     recorded = DownloadManager.records_from_json(args["records"])
     with work.download_manager(recorded=recorded, online=False) as manager:
         download.plan(work, manager)
+
+
+def refuse_empty(split: str) -> None:
+    """Raises the error for a split without examples.
+
+    Raises:
+        SplitError: always.
+    """
+    raise SplitError(
+        f"Split {split!r} has no examples.",
+        where=f"split {split}",
+        hint="Mend the generator, or allow it with --allow-empty (allow_empty in provender.toml).",
+    )
 
 
 def bounded(examples: Iterable[tuple[Any, Any]], limit: int | None) -> Iterable[tuple[Any, Any]]:
@@ -201,12 +238,7 @@ def run_order(work: Workplace, args: Mapping[str, Any], progress: Progress) -> d
     results = [PartResult.from_json(each) for each in args["parts"]]
     examples = sum(each.examples for each in results)
     if not examples and not args["allow_empty"]:
-        raise SplitError(
-            f"Split {args['split']!r} has no examples.",
-            where=f"split {args['split']}",
-            hint="Mend the generator, or allow it with --allow-empty (allow_empty in "
-            "provender.toml).",
-        )
+        refuse_empty(args["split"])
     folder = runs_dir(work, args["fingerprint"], len(results))
     if examples:
         plan_order(folder, results)

@@ -7,6 +7,7 @@ try after a crash meets its own files and goes on.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import tempfile
@@ -139,6 +140,22 @@ def small_files(
     metadata = write_metadata(work, args)
     metadata |= _statistics(work, args) if known is None else known
     return {**metadata, MANIFEST: _manifest(args, metadata)}
+
+
+def run_metadata(work: Workplace, args: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
+    """`small_files` as an operation.
+
+    Args:
+        work: the place of work.
+        args: as of `run`, and ``known``: the published statistics by file name, in base64.
+        progress: not told anything.
+
+    Returns:
+        ``files``: name -> content in base64.
+    """
+    known = {name: base64.b64decode(data) for name, data in args["known"].items()}
+    files = small_files(work, args, known)
+    return {"files": {name: base64.b64encode(data).decode() for name, data in files.items()}}
 
 
 def _statistics(work: Workplace, args: Mapping[str, Any]) -> dict[str, bytes]:

@@ -36,6 +36,7 @@ class Site:
         checksums: the project's folder of checksum files.
         mirrors: URL prefix -> replacements.
         offline: never touch the network.
+        beam: ``runner`` and ``options`` of Apache Beam, or None for a build without Beam.
     """
 
     store: str
@@ -46,6 +47,7 @@ class Site:
     checksums: str
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     offline: bool = False
+    beam: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready dict that `from_json` reads."""
@@ -58,6 +60,7 @@ class Site:
             "checksums": self.checksums,
             "mirrors": {prefix: list(each) for prefix, each in self.mirrors.items()},
             "offline": self.offline,
+            "beam": None if self.beam is None else dict(self.beam),
         }
 
     @classmethod
@@ -120,6 +123,18 @@ class Workplace:
         """
         self.__dict__.pop("loaded", None)
         return self.loaded
+
+    def planning_pipeline(self) -> Any:
+        """A Beam pipeline that is never run, for planning; None in a build without Beam.
+
+        Raises:
+            SettingsError: this Python has no Apache Beam.
+        """
+        if self.site.beam is None:
+            return None
+        from provender.stages.beam import planning_pipeline
+
+        return planning_pipeline()
 
     def download_manager(
         self,

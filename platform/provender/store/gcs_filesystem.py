@@ -9,10 +9,12 @@ Imported for ``gs://`` stores only; importing gcsfs costs most of a second.
 from __future__ import annotations
 
 import asyncio
+import http.client
 import io
 import os
 import random
-import socket
+import threading
+import time
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -34,7 +36,10 @@ from multidict import CIMultiDictProxy  # noqa: E402
 
 _RETRIABLE = {408, 429, 500, 502, 503, 504}
 _LONGEST_WAIT = 60.0
-_METADATA_ADDRESS = ("169.254.169.254", 80)
+_METADATA_HOST = "169.254.169.254"
+_METADATA_SECONDS = 1.0
+# The last one: a sandboxed pod cannot see the product name.
+_ON_GOOGLE = ("GCE_METADATA_HOST", "K_SERVICE", "KUBERNETES_SERVICE_HOST")
 _PRODUCT_NAME = "/sys/class/dmi/id/product_name"
 _CUTS = (aiohttp.ClientError, asyncio.TimeoutError, ConnectionError)
 
@@ -176,12 +181,12 @@ _CREDENTIALS_HINT = (
 
 
 def credentials_source(where: str) -> str | None:
-    """Decides where credentials come from, looking at this machine only.
+    """Decides where credentials come from, within three seconds.
 
     In this order: an emulator (none needed); fsspec's configuration for gs (``FSSPEC_GS_TOKEN``),
     which is then left to gcsfs; ``GOOGLE_APPLICATION_CREDENTIALS``; gcloud's
-    application-default file; the metadata server, if this machine looks like one of Google's.
-    Asking the metadata server blindly, as gcsfs would, takes half a minute elsewhere.
+    application-default file; the metadata server, if this machine looks like one of Google's and it
+    answers. Asking it blindly, as gcsfs would, takes half a minute where there is none.
 
     Returns:
         gcsfs's ``token``, or None to leave the choice to fsspec's configuration.
@@ -198,13 +203,53 @@ def credentials_source(where: str) -> str | None:
     if key_file and not os.path.exists(key_file):
         message = f"GOOGLE_APPLICATION_CREDENTIALS names a file that is not there: {key_file}"
         raise StoreError(message, where=where, hint=_CREDENTIALS_HINT)
-    if key_file or os.path.exists(_gcloud_file()) or _on_google():
+    if key_file or os.path.exists(_gcloud_file()):
         return "google_default"
+    machine = "this is no machine of Google Cloud"
+    if _on_google():
+        host = os.environ.get("GCE_METADATA_HOST") or _METADATA_HOST
+        if metadata_answers(host):
+            return "google_default"
+        machine = f"the metadata server at {host} does not answer"
     message = (
         "there are no Google Cloud credentials: GOOGLE_APPLICATION_CREDENTIALS is not set, "
-        f"{_gcloud_file()} does not exist, and this is no machine of Google Cloud"
+        f"{_gcloud_file()} does not exist, and {machine}"
     )
     raise StoreError(message, where=where, hint=_CREDENTIALS_HINT)
+
+
+def metadata_answers(host: str) -> bool:
+    """Whether a metadata server answers soon; google.auth would ask it for half a minute.
+
+    Where there is one it takes milliseconds, but for the first moments of a pod: so it is asked
+    three times. In a thread, since looking up a name has no timeout.
+
+    Args:
+        host: ``host`` or ``host:port``.
+    """
+    found = threading.Event()
+
+    def ask() -> None:
+        for _ in range(3):
+            before = time.monotonic()
+            connection = http.client.HTTPConnection(host, timeout=_METADATA_SECONDS)
+            try:
+                connection.request("GET", "/", headers={"Metadata-Flavor": "Google"})
+                if connection.getresponse().headers.get("Metadata-Flavor") == "Google":
+                    found.set()
+                    return
+            except (OSError, http.client.HTTPException):
+                pass
+            finally:
+                connection.close()
+            time.sleep(max(0.0, before + _METADATA_SECONDS - time.monotonic()))
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 3 * _METADATA_SECONDS
+    while thread.is_alive() and time.monotonic() < deadline and not found.is_set():
+        found.wait(0.05)
+    return found.is_set()
 
 
 def _gcloud_file() -> str:
@@ -213,22 +258,13 @@ def _gcloud_file() -> str:
 
 
 def _on_google() -> bool:
-    """Whether a metadata server with credentials is to be expected here."""
+    """Whether there may be a metadata server with credentials here."""
     if os.environ.get("NO_GCE_CHECK", "").lower() == "true":
         return False
-    if os.environ.get("GCE_METADATA_HOST") or os.environ.get("K_SERVICE"):
+    if any(os.environ.get(name) for name in _ON_GOOGLE):
         return True
     try:
         with open(_PRODUCT_NAME, encoding="utf-8") as file:
-            if file.read().startswith("Google"):
-                return True
-    except OSError:
-        pass
-    # A sandboxed pod cannot see the product name; one second settles it.
-    if not os.environ.get("KUBERNETES_SERVICE_HOST"):
-        return False
-    try:
-        with socket.create_connection(_METADATA_ADDRESS, timeout=1):
-            return True
+            return file.read().startswith("Google")
     except OSError:
         return False

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from provender.catalog import (
     AliasChange,
     Catalog,
-    Lineage,
     LineageEdge,
     LineageNode,
     RunRecord,
@@ -66,7 +65,6 @@ COMPARED_BYTES = 96 << 20
 LAST_PAGE = 100_000
 """Pages have numbers up to that."""
 _NEAR = 5
-_STEPS = 6
 _PATIENCE = 2.0
 _COMPARED = 5_000
 
@@ -299,22 +297,13 @@ class Library:
         start: LineageNode | None = None
         for way in ways:
             if direction in (way, "both"):
-                found, whole = self._nearest(id, way, depth)
-                cut = cut or (0 if whole else len(found.nodes))
+                found = self._catalog.lineage(id, way, depth, enough=NODES)
+                cut = cut or (0 if found.whole else len(found.nodes))
                 start = start or found.nodes[0]
                 nodes.update({node.id: node for node in found.nodes})
                 edges.update({(edge.child, edge.parent): edge for edge in found.edges})
         assert start is not None
         return Graph(start, tuple(nodes.values()), tuple(edges.values()), cut)
-
-    def _nearest(self, id: str, way: Literal["up", "down"], depth: int) -> tuple[Lineage, bool]:
-        """The graph, some steps deeper each time until it is large; and whether that is all of it."""
-        step = min(_STEPS, depth)
-        while True:
-            found = self._catalog.lineage(id, way, step)
-            if step == depth or len(found.nodes) > NODES:
-                return found, step == depth
-            step = min(step + _STEPS, depth)
 
     # What was done
 

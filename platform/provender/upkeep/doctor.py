@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from provender.errors import ProvenderError
 from provender.settings import Settings
 from provender.store import Store
+from provender.store.neighbours import others
 from provender.upkeep import surroundings
 from provender.upkeep.activity import Activity, dead_work
 from provender.upkeep.findings import Finding, Problem
@@ -84,10 +85,37 @@ def _checks(
         lambda: shelves(catalog, store, now()),
         lambda: temporary_files(
             store=root, building=building, objects=objects, home=Path(settings.home),
-            idle=now().idle,
+            idle=now().idle and not _others(catalog, store),
         ),
-        lambda: leftovers(Workshop(catalog, store, building, objects, now(), older_than)),
+        lambda: _work(Workshop(catalog, store, building, objects, now(), older_than)),
     ]  # fmt: skip
+
+
+def _others(catalog: Catalog, store: Store) -> dict[str, str]:
+    return others(store, catalog.identity())
+
+
+def _work(shop: Workshop) -> Iterator[Problem]:
+    """Work in progress that nobody needs, in a store where no other catalog builds.
+
+    Others are asked for after the work was listed: each left its name before it began any.
+    """
+    found = list(leftovers(shop))
+    neighbours = _others(shop.catalog, shop.store)
+    if not neighbours:
+        yield from found
+        return
+    named = ", ".join(url or "(unreadable)" for url in neighbours.values())
+    files = ", ".join(shop.store.path(rel) for rel in neighbours)
+    yield Problem(
+        Finding(
+            "shared_store",
+            f"other catalogs build in this store: {named}. Work in progress is left alone, for "
+            "whose it is cannot be told",
+            shop.store.url,
+            hint=f"Where they are gone for good, remove by hand: {files}",
+        )
+    )
 
 
 def _guarded(kind: str, where: str, check: Callable[[], Iterator[Problem]]) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ class Finding:
     Attributes:
         kind: ``catalog``, ``store``, ``space``, ``program``, ``manual_dir``; ``dead_run``,
             ``dead_stage``, ``dead_claim``; ``temporary``, ``leftover``, ``half_published``,
-            ``stale_memory``; ``unregistered``, ``damaged_version``, ``changed_version``.
+            ``stale_memory``; ``shared_store``, ``unregistered``, ``damaged_version``, ``changed_version``.
         what: what was found, for people.
         where: path, URL or id.
         fixable: whether the doctor can put it right.

@@ -41,7 +41,7 @@ _SPELL_SECONDS = 5.0
 
 _WAIT_SECONDS = 30.0
 _BUSY = "builds are at work"
-_SHARED = "the store holds versions that this catalog does not know (see provender doctor)"
+_SHARED = "another catalog uses this store, too (see provender doctor)"
 
 Tell = Callable[[Item], None]
 Waiting = Callable[["ClaimRecord"], None]

@@ -17,6 +17,7 @@ from provender.catalog.leases import REMOVAL
 from provender.catalog.records import full_name
 from provender.errors import CatalogError, ConflictError
 from provender.store import Store, remove_directory
+from provender.store.neighbours import others
 from provender.upkeep.activity import Activity
 from provender.upkeep.findings import Problem
 from provender.upkeep.gc_reach import Reach, freed, local_age, reach, stored_age
@@ -107,7 +108,9 @@ class Ground:
 
     @cached_property
     def is_shared(self) -> bool:
-        """Whether the store holds versions of another catalog, whose needs are not known here."""
+        """Whether another catalog builds or has versions here, whose needs are not known."""
+        if others(self.store, self.catalog.identity()):
+            return True
         found = strays(self.catalog, self.store, Activity.now(self.catalog))
         return any(each.finding.kind == "unregistered" for each in found)
 
@@ -334,7 +337,7 @@ def remains(ground: Ground) -> Iterator[Candidate]:
         building=ground.building,
         objects=ground.objects,
         home=ground.home,
-        idle=activity.idle,
+        idle=activity.idle and not ground.is_shared,
     )
     yield from map(_of_problem, _mendable(found))
 

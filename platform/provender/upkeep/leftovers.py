@@ -81,6 +81,7 @@ def leftovers(shop: Workshop) -> Iterator[Problem]:
     yield from _examples(shop)
     yield from _made_files(shop, "shards", _is_shard_needed)
     yield from _made_files(shop, "prepared", lambda record, folder: record is not None)
+    yield from _made_files(shop, "beam", lambda record, folder: record is not None)
     yield from _made_files(shop, "publish", lambda record, folder: False)
     yield from _replaced(shop)
     yield from _extracted(shop)
@@ -162,6 +163,7 @@ def _stored(shop: Workshop, folder: str, name: str, needed: _Needed) -> Problem:
     why = {
         "shards": "shards of no finished stage",
         "prepared": "files of a builder that did not finish",
+        "beam": "shards of a Beam pipeline that did not finish",
         "publish": "a version that was being put together",
     }[folder.split("/")[1]]
     return Problem(_finding(why, size, shop.store.path(folder)), remove)

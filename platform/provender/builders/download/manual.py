@@ -68,14 +68,14 @@ def check_manual(
     missing: list[str] = []
     folder = manual_dir if manual_dir is not None and manual_dir.is_dir() else None
     for name, sha256 in wanted.items():
-        matches = list(_matches(folder, name)) if folder else []
+        there = list(matches(folder, name)) if folder else []
         found |= {
-            match.relative_to(folder).as_posix(): (match, sha256) for match in matches if folder
+            match.relative_to(folder).as_posix(): (match, sha256) for match in there if folder
         }
-        if not matches:
+        if not there:
             missing.append(name)
     if folder is not None and not wanted:
-        found = {path.relative_to(folder).as_posix(): (path, None) for path in _walk(folder)}
+        found = {path.relative_to(folder).as_posix(): (path, None) for path in walk(folder)}
     if missing or not found:
         raise _missing(manual_dir, missing, dataset=dataset, instructions=instructions)
     files = tuple(
@@ -100,13 +100,14 @@ def require_manual(
     """
     if declared:
         check_manual(manual_dir, declared, dataset=dataset, instructions=instructions)
-    elif manual_dir is None or not manual_dir.is_dir() or next(_walk(manual_dir), None) is None:
+    elif manual_dir is None or not manual_dir.is_dir() or next(walk(manual_dir), None) is None:
         raise _missing(manual_dir, (), dataset=dataset, instructions=instructions)
     assert manual_dir is not None
     return manual_dir
 
 
-def _matches(folder: Path, name: str) -> Iterator[Path]:
+def matches(folder: Path, name: str) -> Iterator[Path]:
+    """The files and folders that a declared name or glob means, of those that are there."""
     literal = folder / name
     if literal.exists():
         yield literal
@@ -114,7 +115,7 @@ def _matches(folder: Path, name: str) -> Iterator[Path]:
         yield from sorted(path for path in folder.glob(name) if path.exists())
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def walk(folder: Path) -> Iterator[Path]:
     """All files below a folder, behind links too, each real folder once."""
     seen: set[tuple[int, int]] = set()
     for where, folders, names in os.walk(folder, followlinks=True):
@@ -144,7 +145,7 @@ def _describe(
 def _describe_folder(name: str, path: Path, digests: DigestMemory | None) -> ManualFile:
     files = [
         _describe(file.relative_to(path).as_posix(), file, digests, None)
-        for file in sorted(_walk(path))
+        for file in sorted(walk(path))
     ]
     listing = "".join(f"{file.name}\t{file.size}\t{file.token}\n" for file in files)
     digest = hashlib.sha256(os.fsencode(listing)).hexdigest()

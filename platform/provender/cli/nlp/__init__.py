@@ -9,7 +9,7 @@ import typer
 from provender.cli.commands import epilog
 from provender.cli.parsing import Group
 
-_MODULES: tuple[str, ...] = ()
+_MODULES: tuple[str, ...] = ("pretraining", "vocabulary", "inspecting")
 """Modules of this package that add commands, in the order their commands are listed."""
 
 
@@ -21,6 +21,8 @@ def register(app: typer.Typer) -> None:
         rich_markup_mode=None,
         help="Data for language models: vocabularies, pretraining and fine-tuning data, loaders.",
         epilog=epilog("provender nlp --help"),
+        # People bring flags of TF-NLP's scripts, which have underscores.
+        context_settings={"token_normalize_func": lambda name: name.replace("_", "-")},
     )
     for name in _MODULES:
         import_module(f"{__name__}.{name}").register(group)

@@ -27,6 +27,8 @@ class FeedOptions:
         shuffle_files: whether files are read in a shuffled order.
         seed: of both shuffles; None draws one.
         epoch: number of the first pass; the order of a pass is a function of seed and number.
+        start: examples of this pipeline that were consumed before, over all passes; reading goes on
+            behind them. For what holds no checkpoint of an iterator, as `tf.distribute` does.
         reshuffle: whether each pass has another order.
         repeat: passes; None repeats for ever.
         cycle_length: files read in turns; 1 keeps file order. TFDS's default is 16.
@@ -51,6 +53,7 @@ class FeedOptions:
     shuffle_files: bool = False
     seed: int | None = None
     epoch: int = 0
+    start: int = 0
     reshuffle: bool = True
     repeat: int | None = 1
     cycle_length: int = 1
@@ -79,6 +82,13 @@ class FeedOptions:
                 raise SettingsError(
                     f"{name} is {value}.", hint=f"{name} is a number of at least 1, or None."
                 )
+        if self.start < 0:
+            raise SettingsError(f"start is {self.start}.", hint="It counts examples from 0.")
+        if self.start and self.seed is None and (self.shuffle or self.shuffle_files):
+            raise SettingsError(
+                "start means nothing in an order that is drawn anew.",
+                hint="Give the seed that the job began with.",
+            )
         if self.remainder not in ("drop", "pad", "keep"):
             raise SettingsError(
                 f"remainder is {self.remainder!r}.", hint="It is 'drop', 'pad' or 'keep'."

@@ -13,7 +13,7 @@ from typing import Any
 from provender.errors import BuilderError
 from provender.training.feed.options import FeedOptions
 from provender.training.feed.parsing import Parser
-from provender.training.feed.plan import Piece
+from provender.training.feed.plan import Piece, cut
 from provender.training.feed.routes import Route
 
 Dataset = Any
@@ -75,7 +75,7 @@ def _count(examples: int, options: FeedOptions) -> int:
 
     if options.repeat is None:
         return int(tf.data.INFINITE_CARDINALITY) if examples else 0
-    examples *= options.repeat
+    examples = max(examples * options.repeat - options.start, 0)
     if options.batch_size is None:
         return examples
     full, rest = divmod(examples, options.batch_size)
@@ -108,12 +108,29 @@ def _passes(pieces: Sequence[Piece], route: Route, options: FeedOptions) -> Data
             dataset = dataset.shuffle(options.shuffle, seed=seed, reshuffle_each_iteration=False)
         return dataset
 
-    shuffled = bool(options.shuffle) or options.shuffle_files
     base = options.seed if options.seed is not None else random.SystemRandom().getrandbits(31)
-    if not shuffled and options.repeat == 1:
-        return _records(pieces, route, options, None)
+    done, rest = divmod(options.start, max(sum(len(each) for each in pieces), 1))
+    first = options.epoch + done
     stop = _FOR_EVER if options.repeat is None else options.epoch + options.repeat
-    return tf.data.Dataset.range(options.epoch, stop).flat_map(one)
+    if first >= stop:
+        return _records((), route, options, None)
+    later = tf.data.Dataset.range(first + 1, stop).flat_map(one)
+    begun = _rest_of_pass(pieces, route, options, rest, lambda: one(first))
+    return begun if first + 1 == stop else begun.concatenate(later)
+
+
+def _rest_of_pass(
+    pieces: Sequence[Piece],
+    route: Route,
+    options: FeedOptions,
+    start: int,
+    whole: Callable[[], Dataset],
+) -> Dataset:
+    """One pass from its example number ``start`` on."""
+    if options.shuffle or options.shuffle_files or options.cycle_length > 1:
+        return whole().skip(start) if start else whole()
+    # In file order, nothing before is read.
+    return _records(cut(pieces, start), route, options, None)
 
 
 def _seed(base: int, number: Any) -> Any:

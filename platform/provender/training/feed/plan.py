@@ -138,5 +138,10 @@ def _range(pieces: Sequence[Piece], start: int, stop: int) -> tuple[Piece, ...]:
     return tuple(found)
 
 
+def cut(pieces: Sequence[Piece], start: int) -> tuple[Piece, ...]:
+    """The records from number ``start`` on."""
+    return _range(pieces, start, sum(len(each) for each in pieces))
+
+
 def _first(pieces: Sequence[Piece], count: int) -> tuple[Piece, ...]:
     return _range(pieces, 0, count)

@@ -1,0 +1,248 @@
+"""From text files to output files: runs the pieces, and goes on after an interruption.
+
+What was finished lies in a work folder beside the first output file, named after everything that
+the output depends on. A run that finds such a folder leaves out what is in it. Output files get
+their names at the very end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from provender.errors import InputError, StoreError
+from provender.nlp.pretraining.files import Source, matched, parts_of, targets_of
+from provender.nlp.pretraining.joining import Joining
+from provender.nlp.pretraining.options import Options
+from provender.nlp.pretraining.pooling import Pool
+from provender.nlp.pretraining.tokens import Counted
+from provender.nlp.pretraining.work import Piece, Work
+from provender.records.atomic import told_as_ours
+
+Tell = Callable[[str, int, int, str], None]
+"""Is told a step, how much of it is done, how much there is, and in what unit."""
+
+_BYTES_PER_WORKER = 16 << 20
+"""Text, times passes."""
+
+LAYOUT = 1
+"""Changes whenever the same options and text give other bytes."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What `create` made.
+
+    Attributes:
+        outputs: the files, in the order in which they were named.
+        records: instances in each of them.
+        bytes: of each of them.
+        documents: documents of the text.
+        sentences: its sentences.
+        tokens: its tokens.
+    """
+
+    outputs: tuple[str, ...]
+    records: tuple[int, ...]
+    bytes: tuple[int, ...]
+    documents: int
+    sentences: int
+    tokens: int
+
+    @property
+    def has_next_sentences(self) -> bool:
+        """Whether there were other documents for random next sentences to come from."""
+        return self.documents > 1
+
+
+def create(
+    inputs: str | Sequence[str],
+    outputs: str | Sequence[str],
+    options: Options,
+    *,
+    workers: int = 1,
+    tell: Tell | None = None,
+) -> Made:
+    """Makes pretraining data of text files.
+
+    Interrupted, even killed, it goes on where it was when it is called again in the same way, and
+    the files are the same to the byte. Neither do they depend on the number of processes.
+
+    Args:
+        inputs: files and globs, comma-separated or several; UTF-8, a sentence a line, a blank line
+            between documents.
+        outputs: files, comma-separated or several; instances are dealt to them in turn.
+        options: how instances are made.
+        workers: processes.
+        tell: is told how far it is.
+
+    Returns:
+        What was made.
+
+    Raises:
+        SettingsError: options or names make no sense.
+        MissingFiles: a pattern matches no file, or the vocabulary is not there.
+        InputError: the text is empty or no UTF-8, or the vocabulary lacks special tokens.
+        StoreError: a file cannot be read or written, or another process is at it.
+        WorkerDied: a process was killed.
+    """
+    sources = matched(inputs)
+    targets = targets_of(outputs, sources)
+    options = options.located()
+    check(options)
+    name = digest(sources, targets, options)
+    work = Work(targets[0].with_name(f".{targets[0].name}.{name}.work"), options, len(targets))
+    work.make_folders()
+    with claimed(work.folder):
+        with Pool(work, workers) as pool:
+            counted = prepare(work, sources, pool, tell or _nobody)
+            growing = [each.with_name(f".{each.name}.{name}.partial") for each in targets]
+            joining = Joining.open(work.folder, growing)
+            _write(work, pool, joining, tell or _nobody)
+        joining.publish(targets)
+        total = int(work.counts.sum())
+        shutil.rmtree(work.folder, ignore_errors=True)
+    return Made(
+        tuple(map(str, targets)),
+        tuple(len(range(turn, total, len(targets))) for turn in range(len(targets))),
+        tuple(joining.sizes),
+        counted.documents,
+        counted.sentences,
+        counted.tokens,
+    )
+
+
+def usual_workers(inputs: str | Sequence[str], options: Options) -> int:
+    """Processes that are worth their start: one a CPU, fewer where there is little to do."""
+    amount = sum(each.size for each in matched(inputs)) * options.dupe_factor
+    return max(1, min(len(os.sched_getaffinity(0)), amount // _BYTES_PER_WORKER))
+
+
+def check(options: Options) -> None:
+    """Refuses a vocabulary that cannot serve, before anything is made.
+
+    Raises:
+        MissingFiles: it is not there.
+        InputError: it is none, or lacks special tokens.
+    """
+    recipe = Work(Path(), options, 1).recipe
+    _ = recipe.marks, recipe.replacing
+
+
+def digest(sources: Sequence[Source], targets: Sequence[Path], options: Options) -> str:
+    """Names a call by what its output depends on: 16 hexadecimal characters."""
+    said = {
+        "layout": LAYOUT,
+        "sources": [asdict(each) for each in sources],
+        "targets": [str(each) for each in targets],
+        "options": options.digest(),
+        "vocabulary": hashlib.blake2b(options.vocabulary.read_bytes()).hexdigest(),
+    }
+    text = json.dumps(said, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _nobody(step: str, done: int, total: int, unit: str) -> None:
+    """Is told, and says nothing."""
+
+
+@contextlib.contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Holds the work folder against other processes; the system lets go of it when this one dies."""
+    with told_as_ours(folder), (folder / "lock").open("wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StoreError(
+                "Another process is making the same files.",
+                where=str(folder),
+                hint="Wait for it, or stop it; then this command goes on from what it finished.",
+            ) from error
+        yield
+
+
+def prepare(work: Work, sources: Sequence[Source], pool: Pool, tell: Tell) -> Counted:
+    """Tokenizes the text and plans the instances, as far as that was not done before.
+
+    Args:
+        work: where to.
+        sources: the text files.
+        pool: runs the pieces.
+        tell: is told how far it is.
+
+    Returns:
+        What the text holds.
+
+    Raises:
+        InputError: there is no text, no UTF-8, too little, or one document where that is refused.
+    """
+    _tokenize(work, sources, pool, tell)
+    counted = work.store.counted
+    if counted.documents == 1 and work.options.single_document == "stop":
+        raise InputError(
+            "The text is one document, so no next sentence can be random.",
+            where="--input_file",
+            hint="Put blank lines between documents, or go on without random next sentences: "
+            "--single_document=continue.",
+        )
+    pieces = [{"step": "plan", "number": each} for each in range(len(work.tasks))]
+    _run(pool, "plan", pieces, tell, "parts")
+    if not work.counts.any():
+        raise InputError(
+            "The text is too short for a single example.",
+            where="--input_file",
+            hint="It needs two tokens at least.",
+        )
+    return counted
+
+
+def _tokenize(work: Work, sources: Sequence[Source], pool: Pool, tell: Tell) -> None:
+    if work.is_joined:
+        return
+    parts = parts_of(sources)
+    pieces = [
+        {"step": "tokenize", "number": number, "part": asdict(part)}
+        for number, part in enumerate(parts)
+    ]
+    weights = [part.stop - part.start for part in parts]
+    _run(pool, "tokenize", pieces, tell, "bytes", weights)
+    work.join(len(parts))
+    shutil.rmtree(work.folder / "parts", ignore_errors=True)
+
+
+def _run(
+    pool: Pool,
+    step: str,
+    pieces: Sequence[Piece],
+    tell: Tell,
+    unit: str,
+    weights: Sequence[int] | None = None,
+) -> None:
+    total = sum(weights) if weights else len(pieces)
+    done = 0
+    tell(step, done, total, unit)
+    for number in pool.run(pieces):
+        done += weights[number] if weights else 1
+        tell(step, done, total, unit)
+
+
+def _write(work: Work, pool: Pool, joining: Joining, tell: Tell) -> None:
+    """Writes the buckets that are missing, and appends each once those before it are there."""
+    counts = work.counts
+    total, done = int(counts.sum()), int(counts[: joining.bucket].sum())
+    tell("write", done, total, "examples")
+    pieces = [{"step": "write", "number": each} for each in range(joining.bucket, work.buckets)]
+    ready: set[int] = set()
+    for number in pool.run(pieces):
+        ready.add(number)
+        while joining.bucket in ready:
+            done += int(counts[joining.bucket])
+            joining.append(work.segments(joining.bucket))
+            tell("write", done, total, "examples")

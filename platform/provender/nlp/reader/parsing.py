@@ -1,0 +1,107 @@
+"""The functions between a record and a batch, and whether they can work on whole batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Dataset = Any
+Function = Callable[..., Any]
+
+_CHUNK = 64
+"""Records decoded together where what follows has to see single examples."""
+
+
+@dataclass(frozen=True)
+class Parsing:
+    """The functions of an `InputReader`; see there for each.
+
+    Attributes:
+        decoded: whether the source gives decoded examples (TFDS), so that `features` have
+            nothing to do.
+    """
+
+    decoder_fn: Function | None = None
+    features: Mapping[str, Any] | None = None
+    sample_fn: Function | None = None
+    parser_fn: Function | None = None
+    batch_parser_fn: Function | None = None
+    filter_fn: Function | None = None
+    transform_and_batch_fn: Function | None = None
+    postprocess_fn: Function | None = None
+    pack_fn: Function | None = None
+    decoded: bool = False
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether whole batches can be parsed: nothing has to see a single example before."""
+        return self._parses_batches and not (
+            self.sample_fn or self.filter_fn or self.transform_and_batch_fn
+        )
+
+    @property
+    def in_chunks(self) -> bool:
+        """Whether records can be decoded and parsed some at a time, and taken apart again."""
+        return self._parses_batches and self.sample_fn is None and self._plain
+
+    @property
+    def _plain(self) -> bool:
+        """Whether every feature has one shape: batches of others are not those of tf.data."""
+        import tensorflow as tf
+
+        return not self.decoded and all(
+            isinstance(each, tf.io.FixedLenFeature) for each in self._declared.values()
+        )
+
+    @property
+    def _parses_batches(self) -> bool:
+        if self.features is None or self.decoder_fn is not None:
+            return False
+        return self.parser_fn is None or self.batch_parser_fn is not None
+
+    @property
+    def _declared(self) -> dict[str, Any]:
+        return dict(self.features or {})
+
+    def batch(self, records: Any) -> Any:
+        """Decodes and parses a batch of records."""
+        import tensorflow as tf
+
+        decoded = records if self.decoded else tf.io.parse_example(records, self._declared)
+        return self.batch_parser_fn(decoded) if self.batch_parser_fn else decoded
+
+    def chunked(self, data: Dataset) -> Dataset:
+        """Decodes and parses records some at a time; gives single examples."""
+        return _by_chunks(data, self.batch)
+
+    def decode(self, data: Dataset) -> Dataset:
+        """Decodes records, where they are not decoded yet; gives single examples."""
+        import tensorflow as tf
+
+        if self.decoder_fn is not None:
+            return data.map(self.decoder_fn, num_parallel_calls=tf.data.AUTOTUNE)
+        if self.features is None or self.decoded:
+            return data
+        declared = self._declared
+        if self._plain:
+            return _by_chunks(data, lambda records: tf.io.parse_example(records, declared))
+        return data.map(
+            lambda record: tf.io.parse_single_example(record, declared),
+            num_parallel_calls=tf.data.AUTOTUNE,
+        )
+
+    def parse(self, data: Dataset) -> Dataset:
+        """Parses decoded examples one by one."""
+        import tensorflow as tf
+
+        if self.parser_fn is None:
+            return data
+        return data.map(self.parser_fn, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def _by_chunks(data: Dataset, work: Function) -> Dataset:
+    """What a function makes of many records at once, one by one."""
+    import tensorflow as tf
+
+    return data.batch(_CHUNK).map(work, num_parallel_calls=tf.data.AUTOTUNE).unbatch()

@@ -1,0 +1,41 @@
+"""The options of tf.data that a configuration sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from provender.errors import SettingsError
+from provender.nlp.config import DataConfig
+
+
+def with_options(dataset: Any, params: DataConfig) -> Any:
+    """Sets what the configuration sets, and prefetches last.
+
+    Raises:
+        SettingsError: tf.data has no such autotune algorithm.
+    """
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    if params.deterministic is not None:
+        options.deterministic = params.deterministic
+    if params.autotune_algorithm:
+        options.autotune.autotune_algorithm = _algorithm(params.autotune_algorithm)
+    if params.ram_budget:
+        options.autotune.ram_budget = params.ram_budget << 30
+    # The pipeline has shared the data out itself; nobody is to do so again.
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return dataset.with_options(options).prefetch(params.prefetch_buffer_size or tf.data.AUTOTUNE)
+
+
+def _algorithm(name: str) -> Any:
+    import tensorflow as tf
+
+    known = {each.name: each for each in tf.data.experimental.AutotuneAlgorithm}
+    if name not in known:
+        raise SettingsError(
+            f"autotune_algorithm is {name!r}.",
+            where="autotune_algorithm",
+            hint=f"It is one of {', '.join(known)}.",
+        )
+    return known[name]

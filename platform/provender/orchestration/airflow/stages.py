@@ -1,0 +1,115 @@
+"""The functions of a dataset's tasks: each makes one call of `provender.engine.staged`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from provender.engine import staged
+from provender.engine.staged import Published, RunDoc, Unit
+from provender.orchestration.airflow.connection import settings_of
+from provender.orchestration.airflow.telling import Told, watcher
+
+_log = logging.getLogger("airflow.task")
+
+Json = Mapping[str, Any]
+
+
+def download(run: Json) -> Told:
+    """Fetches every URL; of a builder that cannot be taken apart, makes everything."""
+    doc = RunDoc.from_json(run)
+    outcome = staged.run_stage(doc, "download", settings_of(doc), tell=watcher(_log))
+    return Told((outcome,), outcome.to_json(), run=doc)
+
+
+def plan_splits(run: Json, limit: int) -> Told:
+    """Plans the splits, and cuts their examples into units; gives the units."""
+    doc = RunDoc.from_json(run)
+    settings = settings_of(doc)
+    outcome = staged.run_stage(doc, "splits", settings, tell=watcher(_log))
+    units = staged.pieces(doc, "examples", settings, limit=limit)
+    return Told((outcome,), [each.to_json() for each in units], run=doc)
+
+
+def run_unit(run: Json, unit: Json) -> Told:
+    """Encodes parts of splits, or writes shards."""
+    doc, work = RunDoc.from_json(run), Unit.from_json(unit)
+    outcomes = staged.run_pieces(doc, work, settings_of(doc), tell=watcher(_log))
+    counts = {"stages": len(outcomes), "cached": sum(each.hit for each in outcomes)}
+    return Told(outcomes, counts, work.label, doc)
+
+
+def plan_shards(run: Json, limit: int) -> Told:
+    """Joins the parts of each split, and cuts its shards into units; gives the units."""
+    doc = RunDoc.from_json(run)
+    settings = settings_of(doc)
+    outcomes = staged.collect(doc, settings, tell=watcher(_log))
+    units = staged.pieces(doc, "shards", settings, limit=limit)
+    return Told(outcomes, [each.to_json() for each in units], "examples", doc)
+
+
+def register(run: Json) -> Told:
+    """Checks and publishes the version; gives what stands now."""
+    doc = RunDoc.from_json(run)
+    settings = settings_of(doc)
+    version = staged.register_version(doc, settings, tell=watcher(_log))
+    return _published(doc, version)
+
+
+def publish(run: Json, inlet_events: Any = None, outlet_events: Any = None) -> Told:
+    """Announces the version, once: the only task that wakes whoever waits for the dataset.
+
+    What was announced last is asked of Airflow itself, so that a version which was built
+    elsewhere, or by a run that died before it could tell, is announced too.
+
+    Raises:
+        AirflowSkipException: the version has been announced already, or is a trial.
+    """
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    doc = RunDoc.from_json(run)
+    version = staged.published(doc, settings_of(doc))
+    if version.status != "published":
+        raise AirflowSkipException(f"{version.name} is a trial: nobody is told.")
+    [asset] = list(inlet_events)
+    if _last(inlet_events[asset]) == version.fingerprint:
+        raise AirflowSkipException(f"{version.name} has not changed since it was announced.")
+    outlet_events[asset].extra = extra_of(version)
+    _log.info("%s is announced: %s", version.name, extra_of(version))
+    return _published(doc, version)
+
+
+def extra_of(version: Published) -> dict[str, Any]:
+    """What an asset event carries: enough to read exactly this version."""
+    return {
+        "version": version.version,
+        "name": version.name,
+        "fingerprint": version.fingerprint,
+        "path": version.path,
+        "splits": dict(version.splits),
+        "examples": sum(version.splits.values()),
+        "bytes": version.bytes,
+        "changed_splits": list(version.changed_splits),
+        "run": version.run_id,
+    }
+
+
+def _last(events: Any) -> str | None:
+    """The fingerprint that was announced last."""
+    newest = list(events.ascending(False).limit(1))
+    extra = newest[0].extra if newest else None
+    return str((extra or {}).get("fingerprint", "")) or None
+
+
+def _published(doc: RunDoc, version: Published) -> Told:
+    state = staged.RAN if version.changed else staged.CACHED
+    why = {"cached": "nothing had to be done", "reused": "another run made it meanwhile"}
+    outcome = staged.Outcome(
+        "register",
+        state,
+        version.fingerprint,
+        (why.get(version.outcome, f"{version.name} is {version.status}"),),
+        counts={"examples": sum(version.splits.values()), "bytes": version.bytes},
+    )
+    return Told((outcome,), version.to_json(), version.name, doc, version)
