@@ -23,13 +23,15 @@ def commands(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)])
-def test_commands_of_page(page: str, tmp_path: Path) -> None:
+def test_commands_of_page(page: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     shutil.copytree(ROOT / "examples" / "demo_builder", tmp_path / "builder")
     environment = {
         **os.environ,
         "HOME": str(tmp_path / "home"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
+    if any("$BEAM_PYTHON" in line for line in commands(page)):
+        environment["BEAM_PYTHON"] = request.getfixturevalue("beam_python")
     for line in commands(page):
         done = subprocess.run(
             ["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True

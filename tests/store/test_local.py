@@ -146,18 +146,6 @@ def test_long_names_work(local_store):
     assert local_store.read(f"e/{name}") == b"1"
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(folder)], capture_output=True
-    ).returncode:
-        pytest.skip("mounting needs root; the limit on file sizes is tested instead")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
 def test_full_disk(small_disk, tmp_path):
     store = Store.open(str(small_disk / "store"))
     (tmp_path / "big").write_bytes(bytes(2 << 20))

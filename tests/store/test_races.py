@@ -33,6 +33,29 @@ def test_of_racing_processes_one_creates_gcs(gcs_store, processes, capfd):
     _create_race(gcs_store, processes)
 
 
+def test_racing_publishers_gcs(gcs_store, processes, capfd):
+    """Of equal publishers at most one has created it; whoever sees another at work says so."""
+    from provender.errors import ConflictError
+    from provender.store import publish_directory
+
+    gcs_store.write("building/s", b"x" * 1000)
+    files = {"s": "building/s", "t": "building/s", "dataset_info.json": b"{}"}
+
+    def publish(i: int) -> None:
+        try:
+            outcome = b"%d" % publish_directory(gcs_store, files, "v").created
+        except ConflictError as error:
+            assert "another process" in str(error)
+            outcome = b"busy"
+        gcs_store.write(f"outcome/{i}", outcome)
+
+    assert processes.race(5, publish) == [0] * 5
+    outcomes = [gcs_store.read(f"outcome/{i}") for i in range(5)]
+    assert outcomes.count(b"1") <= 1
+    assert not publish_directory(gcs_store, files, "v").created
+    assert {entry.rel for entry in gcs_store.list("v")} == {f"v/{name}" for name in files}
+
+
 def test_racing_publishers_local(local_store, processes, capfd):
     from provender.store import publish_directory
 

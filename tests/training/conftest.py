@@ -85,6 +85,7 @@ def _upkeep() -> ModuleType:
 notes = _upkeep().notes
 copied = _upkeep().copied
 flip = _upkeep().flip
+engine = _upkeep().engine
 gcs_server = _upkeep().gcs_server
 gcs_bucket = _upkeep().gcs_bucket
 

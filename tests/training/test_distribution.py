@@ -29,25 +29,23 @@ cpu, = tf.config.list_physical_devices("CPU")
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 import provender
 
-store, catalog, style, steps, start = *sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5])
+store, catalog, style, *jobs = sys.argv[1:]
 settings = provender.load_settings(store=store, catalog=catalog)
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 options = dict(split="train", columns=["text"], shuffle=64, seed=3, repeat=2, settings=settings)
 
 
-def dataset_fn(context):
-    return provender.load(
-        "notes:1.0.0", batch_size=context.get_per_replica_batch_size(12), start=start,
-        drop_remainder=True, input_context=context, **options
-    )
+def data_from(start):
+    def dataset_fn(context):
+        return provender.load(
+            "notes:1.0.0", batch_size=context.get_per_replica_batch_size(12), start=start,
+            drop_remainder=True, input_context=context, **options
+        )
 
-
-if style == "function":
-    data = strategy.distribute_datasets_from_function(dataset_fn)
-else:
-    data = strategy.experimental_distribute_dataset(
-        provender.load("notes:1.0.0", batch_size=12, drop_remainder=True, start=start, **options)
-    )
+    if style == "function":
+        return strategy.distribute_datasets_from_function(dataset_fn)
+    data = provender.load("notes:1.0.0", batch_size=12, drop_remainder=True, start=start, **options)
+    return strategy.experimental_distribute_dataset(data)
 
 
 @tf.function
@@ -57,16 +55,20 @@ def step(texts):
     return texts, count
 
 
-found = []
-for batch in data:
-    texts, count = strategy.run(step, [batch["text"]])
-    each = [t.numpy().tolist() for t in strategy.experimental_local_results(texts)]
-    counts = {int(c) for c in strategy.experimental_local_results(count)}
-    assert counts == {12} and [len(t) for t in each] == [6, 6], (counts, each)
-    found.append([[text.decode() for text in texts] for texts in each])
-    if len(found) == steps:
-        break
-print(json.dumps(found))
+def trained(start, steps):
+    found = []
+    for batch in data_from(start):
+        texts, count = strategy.run(step, [batch["text"]])
+        each = [t.numpy().tolist() for t in strategy.experimental_local_results(texts)]
+        counts = {int(c) for c in strategy.experimental_local_results(count)}
+        assert counts == {12} and [len(t) for t in each] == [6, 6], (counts, each)
+        found.append([[text.decode() for text in texts] for texts in each])
+        if len(found) == steps:
+            break
+    return found
+
+
+print(json.dumps([trained(*map(int, job.split(":"))) for job in jobs]))
 """
 
 HOSTS = """
@@ -74,10 +76,11 @@ import json, sys
 import tensorflow as tf
 import provender
 
-store, catalog, ref, folder, steps, hosts = *sys.argv[1:5], int(sys.argv[5]), sys.argv[6].split(",")
+store, catalog, ref, *jobs = sys.argv[1:]
 settings = provender.load_settings(store=store, catalog=catalog)
-found = {}
-for host in map(int, hosts):
+
+
+def trained(host, folder, steps):
     context = tf.distribute.InputContext(
         num_input_pipelines=8, input_pipeline_id=host, num_replicas_in_sync=16
     )
@@ -89,13 +92,17 @@ for host in map(int, hosts):
     checkpoint = tf.train.Checkpoint(iterator=iterator)
     if saved := tf.train.latest_checkpoint(f"{folder}/{host}"):
         checkpoint.restore(saved).assert_consumed()
-    found[host] = []
+    found = []
     for batch in iterator:
-        found[host].append([text.decode() for text in batch["text"].numpy()])
-        if len(found[host]) == steps:
+        found.append([text.decode() for text in batch["text"].numpy()])
+        if len(found) == steps:
             checkpoint.save(f"{folder}/{host}/at")
             break
-print(json.dumps(found))
+    return found
+
+
+for folder, steps in (job.rsplit(":", 1) for job in jobs):
+    print(json.dumps([trained(host, folder, int(steps)) for host in range(8)]))
 """
 
 
@@ -105,7 +112,7 @@ def run(program: str, place: Any, home: Path, *args: Any) -> Any:
     environment = {**os.environ, "PROVENDER_HOME": str(home), "HOME": str(home)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def texts(place: Any) -> list[str]:
@@ -121,16 +128,14 @@ def flat(steps: Sequence[Sequence[Sequence[str]]]) -> list[str]:
 def test_two_replicas_read_every_example_once_a_pass(
     notes: Any, tmp_path: Path, style: str
 ) -> None:
-    steps = run(REPLICAS, notes, tmp_path, style, 0, 0)
+    # Jobs of 50 steps, one that was stopped after 7 of them, and one in its second pass.
+    ((steps, *again),) = run(REPLICAS, notes, tmp_path, style, "0:0", f"{12 * 7}:4", f"{12 * 31}:4")
     assert len(steps) == 2 * 300 // 12
     seen = flat(steps)
     # 300 examples are 25 steps, so passes end with a step.
     assert sorted(seen[:300]) == sorted(seen[300:]) == sorted(texts(notes))
     assert seen[:300] != seen[300:]
-    # A job that was stopped after 7 steps, in the first pass, and one in the second.
-    for done in (7, 31):
-        again = run(REPLICAS, notes, tmp_path, style, 4, 12 * done)
-        assert again == steps[done : done + 4]
+    assert again == [steps[7:11], steps[31:35]]
 
 
 @pytest.fixture(scope="module")
@@ -158,20 +163,19 @@ def many(tmp_path_factory: Any) -> Any:
 @pytest.mark.parametrize("name", ["files", "ranges"])
 def test_eight_hosts_and_a_restart(many: Any, tmp_path: Path, name: str) -> None:
     place, ref = many[name], f"{name}:1.0.0"
-    every = ",".join(map(str, range(8)))
-    whole = run(HOSTS, place, tmp_path, ref, tmp_path / "none", 0, every)
+    saved = tmp_path / "saved"
+    # All of them, whole; then stopped after 11 steps, in the second pass; then in another process.
+    whole, begun = run(HOSTS, place, tmp_path, ref, f"{tmp_path / 'none'}:0", f"{saved}:11")
+    (rest,) = run(HOSTS, place, tmp_path, ref, f"{saved}:0")
+    assert [one + other for one, other in zip(begun, rest, strict=True)] == whole
     per_host = len(texts(place)) // 8
-    assert {len(steps) for steps in whole.values()} == {-(-2 * per_host // 4)}
-    seen = {host: list(chain(*steps)) for host, steps in whole.items()}
-    first = [text for each in seen.values() for text in each[:per_host]]
+    assert {len(steps) for steps in whole} == {-(-2 * per_host // 4)}
+    seen = [list(chain(*steps)) for steps in whole]
+    first = [text for each in seen for text in each[:per_host]]
     assert len(first) == len(set(first)) == 8 * per_host
     assert set(first) <= set(texts(place))
-    for each in seen.values():
+    for each in seen:
         assert sorted(each[:per_host]) == sorted(each[per_host:])
-    # All of them are stopped after 11 steps, in the second pass, and go on in other processes.
-    begun = run(HOSTS, place, tmp_path, ref, tmp_path / "saved", 11, every)
-    rest = run(HOSTS, place, tmp_path, ref, tmp_path / "saved", 0, every)
-    assert {host: begun[host] + rest[host] for host in whole} == whole
 
 
 @pytest.mark.parametrize("start", [0, 1, 6, 7, 8, 20, 21, 30])

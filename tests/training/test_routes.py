@@ -7,12 +7,13 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from provender.errors import DamageError, StoreError
+from provender.errors import DamageError, StoreError, UnknownReference
 from provender.training.contents import contents_of
 from provender.training.feed.loading import feed
 from provender.training.feed.options import FeedOptions
@@ -128,6 +129,38 @@ def test_a_shard_that_was_replaced_is_refused(remote: Remote, route: str) -> Non
     remote.store.write(f"{remote.version.path}/{names[0]}", other)
     with pytest.raises(tf.errors.OpError, match="DamageError"):
         remote.texts(route=route)
+
+
+def test_a_replaced_shard_is_refused_before_tensorflow_opens_it(remote: Remote) -> None:
+    facts = contents_of(remote.store, remote.version, remote.catalog)
+    rel = f"{remote.version.path}/{next(name for name, each in facts.items() if each.split)}"
+    remote.store.write(rel, remote.store.read(rel))  # equal bytes, another generation
+    with pytest.raises(DamageError, match="not the file that was published"):
+        remote.texts(route="native")
+
+
+def test_a_disk_that_is_full_is_streamed_past(
+    remote: Remote, expected: list[str], monkeypatch: Any, caplog: Any, small_disk: Path
+) -> None:
+    (small_disk / "filler").write_bytes(bytes(1 << 20)[: (1 << 20) - (12 << 10)])
+    monkeypatch.setenv("PROVENDER_SHARD_CACHE", str(small_disk / "shards"))
+    assert remote.texts(route="cache") == expected
+    assert sum("streamed instead" in each.message for each in caplog.records) == 1
+
+
+def test_a_retracted_version_says_who_when_why_and_what_replaces_it(
+    copied: Any, engine: Any
+) -> None:
+    import provender
+
+    other = copied.file.read_text().replace('"1.0.0"', '"1.0.1"').replace("note", "entry")
+    copied.file.write_text(other)
+    newer = engine.make(copied.file, copied.settings)
+    copied.catalog.retract(copied.version.id, "leaked labels", "ada", newer.id)
+    with pytest.raises(UnknownReference) as caught:
+        provender.load("notes:1.0.0", split="train", settings=copied.settings)
+    for said in ("ada", "leaked labels", f"{datetime.now(UTC):%Y-%m-%d}", "notes:1.0.1"):
+        assert said in str(caught.value)
 
 
 def test_a_stream_goes_on_from_a_checkpoint(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ui.world import story_statistics
 
@@ -94,6 +94,7 @@ _ODD = st.sampled_from(
 )
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.data())
 def test_odd_documents_break_no_page(data: st.DataObject) -> None:
     document = copy.deepcopy(_DOCUMENT)

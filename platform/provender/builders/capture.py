@@ -86,7 +86,7 @@ def run(builder: Any, call: Call, pipeline: Any = None) -> Any:
     if call.function is None:
         message = "This call can only be replayed."
         raise ValueError(message)
-    first = ()
+    first: tuple[Any, ...] = ()
     if call.function == EXAMPLES and hasattr(builder, PCOLLECTION):
         first = (pipeline,)
     return getattr(builder, call.function)(*first, *call.args, **call.kwargs)

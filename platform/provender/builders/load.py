@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from provender.builders.partitioned import config_for, grain_of
 from provender.builders.spec import BuilderSpec
 from provender.errors import BuilderError, ProvenderError, UnknownReference
 
@@ -288,14 +289,16 @@ def load(spec: BuilderSpec) -> Loaded:
     """
     cls = load_class(spec.source)
     _check_version(cls, spec)
-    _check_config(cls, spec)
+    config: Any = spec.config
+    if grain_of(cls) is not None:
+        config = config_for(cls, spec.config, spec.source)
+    else:
+        _check_config(cls, spec)
     # A data_dir that never holds data: a builder that finds an older dataset_info.json would
     # take splits and features from there instead of from the code.
     data_dir = Path(tempfile.gettempdir()) / "provender-no-data"
     try:
-        builder = cls(
-            data_dir=str(data_dir), config=spec.config, version=spec.version, **spec.kwargs
-        )
+        builder = cls(data_dir=str(data_dir), config=config, version=spec.version, **spec.kwargs)
         _ = builder.info.features
     except ProvenderError:
         raise

@@ -71,6 +71,18 @@ class OrchestratedRuns(Session):
 
         return self._write(work)
 
+    def airflow_dags(self, dataset: str) -> set[str]:
+        """The ids of the DAGs whose runs have built a dataset, or tried to.
+
+        Args:
+            dataset: dataset name.
+        """
+        told = _RUN.c.orchestrator
+        query = sa.select(told["dag_id"].as_string()).distinct()
+        query = query.where(_RUN.c.dataset == dataset, told["name"].as_string() == "airflow")
+        found = self._read(lambda conn: conn.execute(query).scalars().all())
+        return {each for each in found if each}
+
     def note_piece(
         self, id: str, piece: str, error: Document | None = None, outcome: str = "failed"
     ) -> RunRecord:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from provender.cli import (
+    backfilling,
     building,
     caching,
     comparing,
@@ -81,6 +82,7 @@ app.callback(
 for _group in (
     project,
     building,
+    backfilling,
     explaining,
     tracing,
     versions,

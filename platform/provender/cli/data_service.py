@@ -161,10 +161,6 @@ def worker(
     a fixed --port, or --restart.
     """
     if restart:
-        # TensorFlow finds a worker that comes back by its address, so that has to stay the same.
-        from provender.nlp.service.addresses import claim_port
-
-        port = claim_port(port, "--port")
         return _watched(
             call,
             "worker",
@@ -185,6 +181,10 @@ def worker(
 
 
 def _place(host: str, port: int, http_port: int) -> list[str]:
+    from provender.nlp.service.addresses import claim_port
+
+    # A server that comes back is found by its address, so that has to stay the same.
+    port = claim_port(port, "--port")
     return [f"--host={host}", f"--port={port}", f"--http-port={http_port}"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -37,14 +38,12 @@ def serve_flows(
     Uses the Prefect server that PREFECT_API_URL or Prefect's profile names. Where none is named,
     one is started on a loopback address and stopped in the end; its database stays in the home folder.
     """
-    try:
-        import prefect  # noqa: F401 - asked for before anything is begun
-    except ModuleNotFoundError as error:
+    if find_spec("prefect") is None:
         raise SettingsError(
             "Prefect is not installed.",
             where="provender serve-flows",
             hint="pip install 'provender[prefect]'",
-        ) from error
+        )
     from provender.orchestration.prefect.serving import serve
 
     def tell(about: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from provender.catalog import ClaimRecord, StageRecord, VersionRecord, claimed
 from provender.catalog.leases import stand_aside
@@ -28,15 +28,10 @@ from provender.engine.decide import decide
 from provender.engine.execute import Tell, execute
 from provender.engine.operations import operation
 from provender.engine.plan import HIT, Plan, Step
-from provender.engine.pool import Pool
 from provender.engine.session import Session
 from provender.errors import ProvenderError, StoreError
 from provender.stages import register
 from provender.store.neighbours import announce
-
-if TYPE_CHECKING:
-    from provender.engine.beam_pool import BeamPool
-    from provender.engine.dask_pool import DaskPool
 
 
 @dataclass(frozen=True)
@@ -168,7 +163,7 @@ class _Build:
         self.first = self.plan = plan
         self.tell = tell
         self.started = started
-        self.pool = _pool(session)
+        self.pool = pieces.pool_of(session, session.workers)
         self.ran: list[str] = []
         self.version: VersionRecord | None = None
         self._lock = threading.Lock()
@@ -303,18 +298,6 @@ class _Build:
     def _tell(self, event: Mapping[str, Any]) -> None:
         with self._lock:
             self.tell(event)
-
-
-def _pool(session: Session) -> Pool | DaskPool | BeamPool:
-    if session.with_beam:
-        from provender.engine.beam_pool import BeamPool
-
-        return BeamPool(session.work, session.beam.python)
-    if session.options.address is None:
-        return Pool(session.work, session.workers)
-    from provender.engine.dask_pool import DaskPool
-
-    return DaskPool(session.work, session.options.address)
 
 
 def _first_error(futures: Sequence[Any]) -> BaseException | None:

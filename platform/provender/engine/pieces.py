@@ -10,16 +10,21 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from provender.catalog import StageRecord, VersionRecord
 from provender.engine.checking import check
 from provender.engine.execute import Call, Tell, execute
 from provender.engine.plan import HIT, Plan, Step
+from provender.engine.pool import Pool
 from provender.engine.publishing import catalog_version, clear_aside, make_room, mend
 from provender.engine.session import Session
 from provender.errors import ChecksFailed, ConflictError, DiskFull, ProvenderError
 from provender.stages import examples
+
+if TYPE_CHECKING:
+    from provender.engine.beam_pool import BeamPool
+    from provender.engine.dask_pool import DaskPool
 
 _OUTCOMES: dict[type[BaseException], str] = {ChecksFailed: "blocked", ConflictError: "refused"}
 
@@ -41,6 +46,24 @@ def error_document(error: BaseException) -> dict[str, Any]:
 def build_key(session: Session) -> str:
     """The key that one build of a version claims, so that others wait for it."""
     return f"build/{session.facts.ref}:{session.facts.version}"
+
+
+def pool_of(session: Session, workers: int) -> Pool | DaskPool | BeamPool:
+    """Where a build's operations run: in processes of this machine, on Dask, or by Beam.
+
+    Args:
+        session: the build.
+        workers: local processes; 1 means this process.
+    """
+    if session.with_beam:
+        from provender.engine.beam_pool import BeamPool
+
+        return BeamPool(session.work, session.beam.python)
+    if session.options.address is None:
+        return Pool(session.work, workers)
+    from provender.engine.dask_pool import DaskPool
+
+    return DaskPool(session.work, session.options.address)
 
 
 def hits_of(plan: Plan) -> list[str]:

@@ -76,11 +76,11 @@ def _masked_lm(params: Any, _: Task) -> dict[str, Any]:
     }
 
 
-def _sentence_prediction(params: Any, task: Task) -> tuple[dict[str, Any], Any]:
+def _sentence_prediction(params: Any, task: Task) -> dict[str, Any]:
     import tensorflow as tf
 
     labels = tf.zeros([1], tf.float32) if task.num_classes == 1 else _rows(1, 1)
-    return _text(1, params.seq_length), labels
+    return {**_text(1, params.seq_length), params.label_field: labels}
 
 
 def _tagging(params: Any, task: Task) -> tuple[dict[str, Any], Any]:

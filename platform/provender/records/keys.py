@@ -44,9 +44,10 @@ class KeyHasher:
     """
 
     def __init__(self, salt: str, in_order: bool = False) -> None:
-        self.salt = salt
+        # TFDS normalizes paths in salts as it does in keys.
+        self.salt = salt.replace("\\", "/")
         self.in_order = in_order
-        self._salt_bytes = salt.encode("utf-8")
+        self._salt_bytes = self.salt.encode("utf-8")
 
     def __repr__(self) -> str:
         return f"KeyHasher({self.salt!r}, in_order={self.in_order})"

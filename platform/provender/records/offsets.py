@@ -18,7 +18,13 @@ import numpy as np
 
 from provender.errors import DamageError, UnknownReference
 from provender.records.atomic import AtomicFile, told_as_ours
-from provender.records.tfrecord import HEADER_BYTES, OVERHEAD, check_body, parse_header
+from provender.records.tfrecord import (
+    HEADER_BYTES,
+    OVERHEAD,
+    check_body,
+    parse_header,
+    whole_payload,
+)
 
 MAGIC = b"PVOFFS\x01\n"
 SUFFIX = ".offsets"
@@ -110,6 +116,9 @@ class ShardReader:
                 offsets = read_offsets(Path(offsets))
             self.offsets = offsets
             self._check_size()
+            # Four times as fast to index as the array.
+            self._count = len(offsets) - 1
+            self._bounds: Any = memoryview(np.asarray(offsets, np.uint64))  # type: ignore[arg-type]
         except BaseException:
             self.close()
             raise
@@ -135,15 +144,19 @@ class ShardReader:
             UnknownReference: no such record.
             DamageError: the record is damaged.
         """
-        if not 0 <= i < len(self):
+        if not 0 <= i < self._count:
             raise UnknownReference(
                 f"Record {i} was asked for, the file has {len(self)}.",
                 where=self.name,
                 hint=f"ask for 0 to {len(self) - 1}",
             )
-        start, end = self.offsets[i : i + 2].tolist()
-        self._file.seek(start)
-        return self._payload(self._file.read(end - start), i, start)
+        start, end = self._bounds[i], self._bounds[i + 1]
+        if self._owned:
+            record = os.pread(self._file.fileno(), end - start, start)
+        else:
+            self._file.seek(start)
+            record = self._file.read(end - start)
+        return self._payload(record, i, start)
 
     def iter(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
         """Yields the payloads of records ``start`` to ``end`` (excluded), reading about 1 MiB at a time.
@@ -165,6 +178,8 @@ class ShardReader:
             at = upto
 
     def _payload(self, record: bytes, i: int, offset: int) -> bytes:
+        if self._verify and (payload := whole_payload(record)) is not None:
+            return payload
         spot: dict[str, Any] = {"name": self.name, "record": i, "offset": offset}
         length = parse_header(record[:HEADER_BYTES], **spot)
         if not self._verify:

@@ -80,6 +80,19 @@ def frame_joined(payloads: Sequence[bytes]) -> tuple[bytes, list[int]]:
     return b"".join(parts), sizes
 
 
+def whole_payload(record: bytes) -> bytes | None:
+    """The payload of one whole record, or None: then `parse_header` and `check_body` say why.
+
+    Args:
+        record: the framed record, no more and no less.
+    """
+    payload = record[HEADER_BYTES:-FOOTER_BYTES]
+    footer = masked_crc(payload).to_bytes(FOOTER_BYTES, "little")
+    if record[:HEADER_BYTES] == _headers[len(payload)] and record.endswith(footer):
+        return payload
+    return None
+
+
 def parse_header(header: bytes, *, name: str, record: int, offset: int) -> int:
     """The payload length that a 12-byte record header tells.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from provender.errors import SettingsError
+from provender.partitions import check_grain
 from provender.registry.dag import DagSettings, dag_settings
 from provender.registry.deployment import DeploymentSettings, deployment_settings
 from provender.registry.values import folder, refuse_unknown
@@ -57,6 +58,8 @@ class DatasetEntry:
         allow_empty: whether splits without examples may be published.
         key: feature that tells the same example in two versions; `diff` matches by it.
         checks: what a version must be to be published, or None.
+        partition: the piece of time that each of its configs is, e.g. ``day``; None for a dataset
+            that is not cut by time. See `provender.partitions`.
         airflow: how its DAG is scheduled, or None for the usual way.
         prefect: how its deployment is scheduled, or None for the usual way.
         file: the file that says all this, or None.
@@ -71,6 +74,7 @@ class DatasetEntry:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     key: str | None = None
     checks: Checks | None = None
+    partition: str | None = None
     airflow: DagSettings | None = None
     prefect: DeploymentSettings | None = None
     file: Path | None = None
@@ -111,6 +115,8 @@ def entry_of(name: str, table: Any, path: Path | None, base: Path) -> DatasetEnt
     read["manual_dir"] = str(manual) if manual else None
     if "checks" in table:
         read["checks"] = _checks(table["checks"], f"{where[:-1]}.checks]")
+    if "partition" in table:
+        check_grain(table["partition"], where)
     if "airflow" in table:
         read["airflow"] = dag_settings(table["airflow"], f"{where[:-1]}.airflow]")
     if "prefect" in table:

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from provender.errors import DamageError
 from provender.training.contents import contents_of, index_name
 from provender.training.feed.plan import pieces_of
 from provender.training.heading import shard_files
 from provender.training.shard_cache import HeldShard, ShardCache, ShardKey
 from provender.training.splits import SplitLike, resolve_split
-from provender.training.wire import parse_example
 
 if TYPE_CHECKING:
     from provender.catalog import Catalog, VersionRecord
@@ -59,6 +59,10 @@ class DataSource(Sequence[Example]):
         self.split = split
         self._pieces = pieces_of(resolve_split(split, lengths, where=version.name), files)
         self._ends = list(itertools.accumulate(len(each) for each in self._pieces))
+        # What leads from an example's number to its record's in the file.
+        self._shifts = [p.stop - end for p, end in zip(self._pieces, self._ends, strict=True)]
+        self._size = self._ends[-1] if self._ends else 0
+        self._opened: list[ShardReader | None] = [None] * len(self._pieces)
         self._store = store
         self._folder = version.path
         self._facts = contents_of(store, version, catalog)
@@ -69,7 +73,7 @@ class DataSource(Sequence[Example]):
         self._decode = decoder_of(self._features, columns, version.name)
 
     def __len__(self) -> int:
-        return self._ends[-1] if self._ends else 0
+        return self._size
 
     @overload
     def __getitem__(self, index: int) -> Example: ...
@@ -87,14 +91,13 @@ class DataSource(Sequence[Example]):
             return self.__getitems__(range(*index.indices(len(self))))
         number = operator.index(index)
         if number < 0:
-            number += len(self)
-        if not 0 <= number < len(self):
-            message = f"example {index} of {len(self):,}"
+            number += self._size
+        if not 0 <= number < self._size:
+            message = f"example {index} of {self._size:,}"
             raise IndexError(message)
         at = bisect.bisect_right(self._ends, number)
-        piece = self._pieces[at]
-        record = piece.start + number - (self._ends[at] - len(piece))
-        return self._decode(self._reader(piece.name).read(record))
+        reader = self._opened[at] or self._open(at)
+        return self._decode(reader.read(number + self._shifts[at]))
 
     def __getitems__(self, indices: Sequence[int]) -> list[Example]:
         """Several examples, in the order asked for; torch's samplers call it."""
@@ -104,6 +107,10 @@ class DataSource(Sequence[Example]):
         for piece in self._pieces:
             records = self._reader(piece.name).iter(piece.start, piece.stop)
             yield from map(self._decode, records)
+
+    def _open(self, at: int) -> ShardReader:
+        reader = self._opened[at] = self._reader(self._pieces[at].name)
+        return reader
 
     def _reader(self, name: str) -> ShardReader:
         from provender.records import ShardReader
@@ -130,6 +137,7 @@ class DataSource(Sequence[Example]):
             reader.close()
         for held in self._held:
             held.close()
+        self._opened = [None] * len(self._pieces)
         self._readers.clear()
         self._held.clear()
 
@@ -145,7 +153,8 @@ class DataSource(Sequence[Example]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Worker processes of a loader open the files themselves.
-        return {**self.__dict__, "_readers": {}, "_held": [], "_decode": None}
+        closed = [None] * len(self._pieces)
+        return {**self.__dict__, "_opened": closed, "_readers": {}, "_held": [], "_decode": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -169,6 +178,9 @@ def decoder_of(
         UnknownReference: a column that the version does not have.
     """
     import tensorflow_datasets as tfds
+    from google.protobuf.message import DecodeError
+
+    from provender.training.messages import example_class
 
     every = features = tfds.features.FeatureConnector.from_json(dict(document))
     if columns is not None:
@@ -188,16 +200,25 @@ def decoder_of(
 
         return chosen
     convert = tuple(plain.items())
+    parse = example_class().FromString
 
     def decode(record: bytes) -> Example:
-        stored = parse_example(record)
-        return {name: make(stored[name]) for name, make in convert}
+        try:
+            stored = parse(record).features.feature
+            return {name: make(stored[name]) for name, make in convert}
+        except (DecodeError, IndexError, ValueError) as error:
+            raise DamageError(
+                f"A record of {len(record):,} bytes does not hold the features of {where}.",
+                where=where,
+                hint="Its own checksum holds, so it was written so. Was it by TFDS or Provender?",
+                facts={"cause": str(error)},
+            ) from error
 
     return decode
 
 
 def _plain_leaves(features: Any) -> dict[str, Callable[[Any], Any]] | None:
-    """How each feature's stored values become its value; None if TFDS has to be asked."""
+    """How each stored feature becomes its value; None if TFDS has to be asked."""
     from provender.training.feed.parsing import as_stored
 
     if not hasattr(features, "items"):
@@ -212,21 +233,24 @@ def _plain_leaves(features: Any) -> dict[str, Callable[[Any], Any]] | None:
 
 
 def _converter(info: Any) -> Callable[[Any], Any]:
+    """Makes the value of a `Feature` message."""
     import numpy as np
 
-    if not info.shape and info.np_dtype == np.object_:
-        return operator.itemgetter(0)
-    shape = tuple(-1 if size is None else size for size in info.shape)
-    # An example stores every whole number in 64 signed bits; a large uint64 wraps there and back.
-    stored = np.int64 if np.issubdtype(info.np_dtype, np.integer) else info.np_dtype
-
-    def scalar(values: Any) -> Any:
-        return np.array(values, dtype=stored).astype(info.np_dtype).item()
-
-    def array(values: Any) -> Any:
-        return np.array(values, dtype=stored).astype(info.np_dtype).reshape(shape)
-
-    return array if info.shape else scalar
+    kind = info.np_dtype
+    if kind == np.object_:
+        values: Callable[[Any], Any] = operator.attrgetter("bytes_list.value")
+        stored: Any = np.object_
+    elif np.issubdtype(kind, np.floating):
+        values, stored = operator.attrgetter("float_list.value"), np.float32
+    else:
+        # Every whole number is stored in 64 signed bits; a large uint64 wraps there and back.
+        values, stored = operator.attrgetter("int64_list.value"), np.int64
+    if info.shape:
+        shape = tuple(-1 if size is None else size for size in info.shape)
+        return lambda feature: np.array(values(feature), stored).astype(kind).reshape(shape)
+    if kind == stored:
+        return lambda feature: values(feature)[0]
+    return lambda feature: np.array(values(feature)[0], stored).astype(kind).item()
 
 
 def open_source(

@@ -127,6 +127,11 @@ class Library:
         self._examples = ExampleReader(store)
         self._comparing = threading.Lock()
 
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog itself, for pages that are added to these."""
+        return self._catalog
+
     # Datasets and versions
 
     def datasets(self, number: int) -> Page[DatasetSummary]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -90,11 +90,11 @@ class View:
         if not all(map(self.sees, datasets)):
             raise HTTPException(403, "You may not look at this dataset.")
 
-    def page(self, template: str, *, status: int = 200, **facts: Any) -> HTMLResponse:
+    def page(self, template: str | Template, *, status: int = 200, **facts: Any) -> HTMLResponse:
         """A page.
 
         Args:
-            template: name of the template.
+            template: name of the template; pages that are added to these bring their own.
             status: HTTP status.
             facts: what the template needs.
         """

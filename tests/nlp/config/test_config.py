@@ -11,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+
 from provender.errors import MissingFiles, ProvenderError, SettingsError
 from provender.nlp import Config, DataConfig
 from provender.nlp.config import LockedConfig, UnknownOption

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
+
 from provender.nlp import DataConfig, DataLoader, get_data_loader, register_data_loader_cls
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from tests.nlp.dynamic.made import columns, write
 
 PROGRAM = Path(__file__).with_name("service_program.py")
@@ -89,7 +88,6 @@ def test_round_robin_gives_every_replica_one_length_in_every_step(steps):
 
 
 def test_wide_windows_make_one_length_likely_without_rounds(steps):
-    print({k: equal(v) for k, v in steps.items()})
     assert equal(steps["windows"]) > equal(steps["alone"])
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tensorflow as tf
+from tests.nlp.dynamic.made import columns, who, write
 
 from provender.errors import SettingsError
 from provender.nlp.dynamic import BertPretrainDynamicDataConfig, BertPretrainDynamicDataLoader
 from provender.nlp.registry import get_data_loader
-from tests.nlp.dynamic.made import columns, who, write
 
 BUCKETS = (16, 32, 48, 64)
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
+from tests.nlp.loaders import records
+from tests.nlp.loaders.conftest import Files
 
 from provender.nlp import loaders
 from provender.nlp.registry import get_data_loader
-from tests.nlp.loaders import records
-from tests.nlp.loaders.conftest import Files
 
 SEQ, SLOTS = records.SEQ, records.SLOTS
 BERT = {"input_word_ids", "input_mask", "input_type_ids"}
@@ -21,7 +21,7 @@ Expected = dict[str, tuple[str, tuple[int | None, ...]]]
 
 
 def rows(*names: str, dtype: str = "int32", shape: tuple[int | None, ...] = (SEQ,)) -> Expected:
-    return {name: (dtype, shape) for name in names}
+    return dict.fromkeys(names, (dtype, shape))
 
 
 STATIC = {
@@ -291,16 +291,9 @@ def test_gives_what_is_specified_and_declared(case: str, files: Files) -> None:
         assert given[name].dtype in (tf.int32, tf.float32, tf.bool)
         if "wmt" not in case:
             assert given[name].shape[1:].is_fully_defined()
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_values_are_within_the_declared_ranges(case: str, files: Files) -> None:
-    config, file, options, _ = CASES[case]
-    loader = get_data_loader(params_of(config, file, {**options, "seed": 3}, files))
-    batch = flattened(next(iter(loader.load())))
-    ranges = loader.value_ranges()
-    assert ranges
-    for name, (low, high) in ranges.items():
+    limits = loader.value_ranges()
+    assert limits
+    for name, (low, high) in limits.items():
         if name in batch:
             value = tf.cast(batch[name], tf.float32)
             assert low is None or float(tf.reduce_min(value)) >= low, name

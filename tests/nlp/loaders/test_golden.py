@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.nlp.loaders import records
+from tests.nlp.loaders.conftest import Files
 
 import provender.nlp.loaders as ours
 from provender.nlp.registry import get_data_loader
-from tests.nlp.loaders import records
-from tests.nlp.loaders.conftest import Files
 
 PEER = os.environ.get("PROVENDER_TEST_TF_MODELS_PYTHON", "")
 BATCHES = 3

@@ -122,6 +122,16 @@ def test_a_followed_step_may_be_restored_before_or_after() -> None:
         fresh.advance()
 
 
+def test_a_step_that_was_not_restored_is_an_error() -> None:
+    saved = state_of()
+    saved.advance(7)
+    fresh = state_of()
+    fresh.follow(lambda: 3)
+    fresh.load(saved.to_json())
+    with pytest.raises(SettingsError, match="of step 7, and the step counter is at 3"):
+        fresh.snapshot()
+
+
 def test_report() -> None:
     state = state_of()
     state.advance(15)

@@ -9,12 +9,12 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.nlp.dynamic.made import columns
 
 from provender.errors import DamageError, SettingsError
 from provender.nlp.packing import numpy_rows, tensor_rows
 from provender.nlp.packing.fields import Fields, bert_fields, token_fields
 from provender.nlp.packing.fit import Room
-from tests.nlp.dynamic.made import columns
 
 ROOM = Room(tokens=64, segments=5, masks=10)
 FIELDS = bert_fields()
@@ -196,7 +196,7 @@ def test_a_mask_beyond_the_tokens_is_damage():
 
 def test_the_graph_refuses_what_fits_no_row():
     values = {n: tf.constant(v) for n, v in columns([5, 40]).items()}
-    with pytest.raises(tf.errors.InvalidArgumentError, match="fits no packed row"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="up to 40 tokens and 6 masked"):
         tensor_rows.pack(values, FIELDS, Room(39, segments=5, masks=10))
     with pytest.raises(SettingsError, match="open_rows is 0"):
         tensor_rows.pack(values, FIELDS, ROOM, open_rows=0)

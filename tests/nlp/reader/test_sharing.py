@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from provender.errors import SettingsError
 from provender.nlp import DataConfig, InputReader
 from provender.nlp.reader.epochs import Epochs
@@ -36,7 +38,7 @@ def records_of(data: Any, folder: Path, host: int, hosts: int, **options: Any) -
 
 def check_all_once(data: Any, folder: Path, hosts: int, total: int, **options: Any) -> None:
     parts = [records_of(data, folder, host, hosts, **options) for host in range(hosts)]
-    records = sum(parts, [])
+    records = [*chain.from_iterable(parts)]
     assert len(records) == len(set(records)) == total
 
 
@@ -69,18 +71,21 @@ def test_an_epoch_of_training_reads_every_record_once(
 def test_in_every_epoch_each_unit_has_one_host(
     units: int, hosts: int, seed: int | None, epochs: int
 ) -> None:
-    agreed = agreed_seed(seed, ["file"])
+    import tensorflow as tf
+
     config = DataConfig(is_training=True)
+    # What `drawn` gives is below 2**32.
+    order_seed = tf.constant(agreed_seed(seed, ["file"]) % (1 << 32), tf.int64)
     orders = []
     for epoch in range(epochs):
-        import tensorflow as tf
-
-        number = tf.constant(epoch, tf.int64)
         shares = [
-            Epochs(config, Share(host, hosts), agreed)._mine(units, number).numpy().tolist()
+            Epochs(config, Share(host, hosts), 0)
+            .mine(units, order_seed, tf.constant(epoch, tf.int64))
+            .numpy()
+            .tolist()
             for host in range(hosts)
         ]
-        assert sorted(sum(shares, [])) == list(range(units))
+        assert sorted(chain.from_iterable(shares)) == list(range(units))
         orders.append(shares)
     if units > 9:
         assert orders[0] != orders[1]
@@ -99,9 +104,25 @@ def test_each_epoch_of_an_endless_source_is_complete(
         source = InputReader(config)._sources[""].read(data.context(host, 2)).take(60)
         streams.append([each.numpy() for each in source])
     for epoch in range(3):
-        records = sum((stream[20 * epoch : 20 * epoch + 20] for stream in streams), [])
+        records = [*chain.from_iterable(each[20 * epoch : 20 * epoch + 20] for each in streams)]
         assert len(records) == len(set(records)) == 40
     assert streams[0][:20] != streams[0][20:40]
+
+
+def test_each_iterator_has_orders_of_its_own_and_hosts_still_agree(
+    data: SimpleNamespace, folders: dict[int, Path]
+) -> None:
+    """Training loops that make an iterator for each of their epochs must not begin anew."""
+    config = DataConfig(input_path=f"{folders[8]}/*", is_training=True, seed=5)
+    sources = [
+        InputReader(config)._sources[""].read(data.context(host, 2)).take(20) for host in range(2)
+    ]
+    first, second = ([[each.numpy() for each in source] for source in sources] for _ in range(2))
+    assert first[0] != second[0]
+    for records in (first, second):
+        assert len({*records[0], *records[1]}) == 40
+    again = InputReader(config)._sources[""].read(data.context(0, 2)).take(20)
+    assert [each.numpy() for each in again] == first[0]
 
 
 def test_hosts_agree_without_a_seed_whatever_tensorflows_own_seed_is(
@@ -150,7 +171,7 @@ def test_few_files_are_not_read_whole_by_every_host(data: SimpleNamespace, tmp_p
     [path] = data.write_numbers(tmp_path, [1000])
     file = place_of(path).stat(path)
     pieces = cut([file], 4)
-    assert [(each.start, each.stop) for each in pieces][0][0] == 0
+    assert pieces[0].start == 0
     assert pieces[-1].stop == file.size
     share = [each.stop - each.start for each in pieces]
     assert max(share) - min(share) < 3 * file.size // 1000
@@ -181,9 +202,21 @@ def test_files_of_a_function_are_shared_by_turns(
     for host in range(3):
         source = InputReader(config, compressed_records)._sources[""]
         parts.append([each.numpy() for each in source.read(data.context(host, 3))])
-    records = sum(parts, [])
+    records = [*chain.from_iterable(parts)]
     assert len(records) == len(set(records)) == 20
     assert "2 files for 3 hosts" in caplog.text
+
+
+def test_naming_the_default_function_changes_nothing(
+    data: SimpleNamespace, folders: dict[int, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    import tensorflow as tf
+
+    params = DataConfig(input_path=f"{folders[1]}/*")
+    source = InputReader(params, tf.data.TFRecordDataset)._sources[""]
+    found = [each.numpy() for each in source.read(data.context(0, 2))]
+    assert found == records_of(data, folders[1], 0, 2)
+    assert not caplog.records
 
 
 def test_sharding_off_gives_every_host_everything(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 
+PAGE = Path(__file__).parents[3] / "docs" / "data-service.md"
 START = "from provender.cli import main; main()"
 
 
@@ -29,10 +31,13 @@ class Server:
         self.log = home / f"{arguments[0]}-{time.monotonic_ns()}.log"
         self._home = home
         self._told: dict[str, Any] | None = None
+        self.process: Any = None
         self.start()
 
     def start(self) -> None:
         self._told = None
+        if self.process is not None and self.process.stdout is not None:
+            self.process.stdout.close()
         environment = {**os.environ, "HOME": str(self._home), "TF_CPP_MIN_LOG_LEVEL": "1"}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -41,6 +46,7 @@ class Server:
                 stderr=log,
                 text=True,
                 env=environment,
+                cwd=self._home,
             )
 
     @property
@@ -48,7 +54,6 @@ class Server:
         """What it printed once it served."""
         if self._told is None:
             text = ""
-            assert self.process.stdout is not None
             for line in self.process.stdout:
                 text += line
                 if line.startswith("}"):
@@ -108,14 +113,7 @@ class Cluster:
         self.home = home
         self.servers: list[Server] = []
 
-    def dispatcher(self, *options: str) -> Server:
-        return self._started("dispatcher", "--http-port=0", *options)
-
-    def worker(self, dispatcher_port: int, *options: str) -> Server:
-        address = f"--dispatcher=127.0.0.1:{dispatcher_port}"
-        return self._started("worker", address, "--heartbeat=0.3", "--drain=2", *options)
-
-    def _started(self, *arguments: str) -> Server:
+    def start(self, *arguments: str) -> Server:
         self.servers.append(Server(self.home, *arguments))
         return self.servers[-1]
 
@@ -128,6 +126,15 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def page_commands(ports: dict[str, int]) -> list[list[str]]:
+    """The commands that the page shows first, with other ports."""
+    block = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(), re.S | re.M)[0]
+    for shown, port in ports.items():
+        assert shown in block
+        block = block.replace(shown, str(port))
+    return [line.removeprefix("provender data-service ").split() for line in block.splitlines()]
 
 
 def until(true: Callable[[], bool], seconds: float = 30.0) -> None:
@@ -147,4 +154,4 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def helpers() -> SimpleNamespace:
     """Functions of this module, which tests cannot import."""
-    return SimpleNamespace(free_port=free_port, until=until)
+    return SimpleNamespace(free_port=free_port, until=until, page_commands=page_commands)

@@ -28,12 +28,12 @@ COUNT = 2000
 
 @pytest.fixture(scope="module")
 def service(cluster: Any, helpers: SimpleNamespace) -> Iterator[SimpleNamespace]:
-    port = helpers.free_port()
-    dispatcher = cluster.dispatcher(f"--port={port}", f"--work-dir={cluster.home / 'journal'}")
-    workers = [
-        cluster.worker(port, f"--port={helpers.free_port()}"),
-        cluster.worker(port, "--restart"),
-    ]
+    ports = {each: helpers.free_port() for each in ("5050", "5051", "5060", "5061")}
+    dispatching, working = helpers.page_commands(ports)
+    dispatcher = cluster.start(*dispatching)
+    quick = ("--heartbeat=0.3", "--drain=2")
+    address = f"--dispatcher=127.0.0.1:{ports['5050']}"
+    workers = [cluster.start("worker", address, *quick), cluster.start(*working, *quick)]
     assert [each.told["role"] for each in workers] == ["worker", "worker"]
     helpers.until(lambda: dispatcher.health()["workers"] == 2)
     yield SimpleNamespace(dispatcher=dispatcher, workers=workers, address=dispatcher.address)
@@ -51,6 +51,7 @@ class Reading:
 
     def __init__(self, dataset: Any) -> None:
         self.found: list[int] = []
+        self.enough = False
         self.begun = threading.Event()
         self._thread = threading.Thread(target=self._read, args=(dataset,), daemon=True)
         self._thread.start()
@@ -60,11 +61,19 @@ class Reading:
             self.found.append(int(each))
             if len(self.found) == 100:
                 self.begun.set()
+            if self.enough:
+                break
 
     def ended(self, seconds: float = 90) -> Counter[int]:
         self._thread.join(seconds)
         assert not self._thread.is_alive(), f"stopped after {len(self.found)}"
         return Counter(self.found)
+
+
+def endless(address: str, **mode: Any) -> Any:
+    kind = tf.data.experimental.service
+    policy = kind.ShardingPolicy.OFF
+    return tf.data.Dataset.range(COUNT).repeat().apply(kind.distribute(policy, address, **mode))
 
 
 def test_each_example_once_or_once_a_worker(service: SimpleNamespace) -> None:
@@ -97,8 +106,11 @@ def test_nobody_outside_this_machine_is_served(service: SimpleNamespace) -> None
     if not outside:
         pytest.skip("this machine has a loopback address only")
     for server in (service.dispatcher, service.workers[0]):
-        with pytest.raises(ConnectionResetError):
-            socket.create_connection((outside[0], server.port), timeout=5).recv(1)
+        with (
+            pytest.raises(ConnectionResetError),
+            socket.create_connection((outside[0], server.port), timeout=5) as connection,
+        ):
+            connection.recv(1)
 
 
 @dataclasses.dataclass
@@ -161,19 +173,32 @@ def test_consumers_take_turns(read: Callable[..., Any]) -> None:
 
 
 def test_a_worker_is_killed_midway(service: SimpleNamespace, helpers: SimpleNamespace) -> None:
-    """DYNAMIC: none twice, lost is what it had in hand. OFF: none lost, some more often."""
+    """DYNAMIC: none twice, lost is what it had in hand. OFF: none lost, some more often.
+
+    Endless reading, shared by trainers or in turns, goes on without the worker.
+    """
     dynamic = Reading(distributed(service.address, "DYNAMIC", "killed-dynamic"))
-    off = Reading(distributed(service.address, "OFF", "killed-off", 20 * COUNT))
-    assert dynamic.begun.wait(60)
-    assert off.begun.wait(60)
+    off = Reading(distributed(service.address, "OFF", "killed-off", 5 * COUNT))
+    trainer = tf.data.experimental.service.CrossTrainerCache(trainer_id="a")
+    training = [
+        Reading(endless(service.address, job_name="k1", cross_trainer_cache=trainer)),
+        Reading(endless(service.address, job_name="k2", consumer_index=0, num_consumers=1)),
+    ]
+    for each in (dynamic, off, *training):
+        assert each.begun.wait(60)
     supervised = service.workers[1]
     supervised.kill_child()
+    before = [len(each.found) for each in training]
+    for each, count in zip(training, before, strict=True):
+        helpers.until(lambda each=each, count=count: len(each.found) > count + 2 * COUNT)
+        each.enough = True
+        each.ended()
     assert supervised.told["address"]
     found = dynamic.ended()
     assert max(found.values()) == 1
     assert COUNT - 200 < len(found) <= COUNT
     found = off.ended()
-    assert len(found) == 20 * COUNT
+    assert len(found) == 5 * COUNT
     assert max(found.values()) <= 3
     assert "killed by signal 9" in supervised.log.read_text()
     again = Counter(distributed(service.address, "OFF").as_numpy_iterator())
@@ -198,15 +223,16 @@ def test_the_dispatcher_is_killed_midway(
 
 def test_stopping(service: SimpleNamespace, helpers: SimpleNamespace) -> None:
     """The last test: a worker waits for its tasks, everything ends with 0."""
-    endless = iter(distributed(service.address, "OFF", "endless", 1 << 40))
-    next(endless)
+    reading = iter(endless(service.address))
+    next(reading)
     worker, supervised = service.workers
     helpers.until(lambda: worker.health()["tasks"] > 0)
     worker.process.send_signal(signal.SIGTERM)
     helpers.until(lambda: worker.health()["state"] == "stopping")
     assert worker.get("/healthz")[0] == 503
-    next(endless)
+    next(reading)
     assert worker.process.wait(timeout=60) == 0
-    del endless
-    assert supervised.stop() == 0
     assert service.dispatcher.stop() == 0
+    # Also without a dispatcher, and while a reader waits.
+    assert supervised.stop() == 0
+    del reading

@@ -56,7 +56,8 @@ def test_retention_lists_and_then_removes(api, place) -> None:
 
     prepare_dataset("lines", config_file=place.file, max_examples=10)
     listed = retention(grace_days=0, config_file=place.file)
-    assert not listed["applied"] and "trial" in {each["kind"] for each in listed["items"]}
+    assert not listed["applied"] and "version" in {each["kind"] for each in listed["items"]}
+    assert list((place.root / "store" / "trials").glob("**/*.tfrecord*"))
     removed = retention(apply=True, grace_days=0, config_file=place.file)
     assert removed["applied"] and removed["run"]
     assert not list((place.root / "store" / "trials").glob("**/*.tfrecord*"))
@@ -88,7 +89,8 @@ def test_deployments_follow_the_project(tmp_path) -> None:
     place = make_place(tmp_path, SCHEDULED + "[datasets.digits.prefect]\nenabled = false\n")
     found = {f"{each.flow_name}/{each.name}": each for each in deployments(place.settings)}
     assert set(found) == {
-        "prepare-dataset/any", "prepare-dataset/lines", "refresh-all/all", "retention/store",
+        "prepare-dataset/any", "prepare-dataset/lines",
+        "backfill/any", "refresh-all/all", "retention/store",
     }  # fmt: skip
     lines = found["prepare-dataset/lines"]
     assert lines.parameters["dataset"] == "lines" and lines.description == "Numbered lines."
@@ -127,13 +129,15 @@ def test_what_is_served_can_be_run_from_the_server(server, tmp_path) -> None:
     process = serve(place, server)
     assert process.stdout is not None
     try:
-        said = [process.stdout.readline() for _ in range(5)]
+        said = [process.stdout.readline() for _ in range(6)]
         assert "as configured" in said[0] and "  prepare-dataset/lines\n" in said
         with httpx.Client(base_url=server, timeout=30) as client:
             found = client.get("/deployments/name/prepare-dataset/lines").json()
             assert found["parameter_openapi_schema"]["properties"]["num_shards"]["description"]
             path = f"/deployments/{found['id']}/create_flow_run"
-            refused = client.post(path, json={"parameters": {"dataset": "lines", "num_shards": "x"}})
+            refused = client.post(
+                path, json={"parameters": {"dataset": "lines", "num_shards": "x"}}
+            )
             assert refused.status_code in (409, 422) and "num_shards" in refused.text
             run = client.post(path, json={"parameters": {}}).json()
             deadline = time.monotonic() + 150

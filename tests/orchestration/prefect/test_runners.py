@@ -116,9 +116,7 @@ def test_of_two_runs_at_once_one_builds_and_the_other_reuses(server, place, expe
     def wait(number: int, process: subprocess.Popen[str]) -> None:
         ends[number] = ended(process)
 
-    threads = [
-        threading.Thread(target=wait, args=each) for each in enumerate([first, second])
-    ]
+    threads = [threading.Thread(target=wait, args=each) for each in enumerate([first, second])]
     for each in threads:
         each.start()
     for each in threads:

@@ -89,7 +89,12 @@ def create_pretraining_data(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", metavar="N", min=1, help="Processes; by default one a CPU, fewer for little text."),
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            help="Processes; by default one a CPU, fewer for little text.",
+        ),
     ] = None,
     **options: Any,
 ) -> None:

@@ -40,7 +40,7 @@ class ManualState:
 
     def to_json(self) -> dict[str, Any]:
         """JSON-ready."""
-        return asdict(self)
+        return {**asdict(self), "missing": list(self.missing), "growing": list(self.growing)}
 
     def __str__(self) -> str:
         if self.ready:

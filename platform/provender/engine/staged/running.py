@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from provender.builders.spec import BuilderSpec
@@ -56,8 +57,15 @@ def begin(
     Raises:
         UnknownReference: there is no such builder, config or version.
         CatalogError, StoreError: either cannot be reached.
+        SettingsError: the options ask for what an orchestrator's tasks cannot do.
     """
     settings, options = settings or load_settings(), options or Options()
+    if options.engine == "dask":
+        raise SettingsError(
+            "An orchestrator's tasks are the workers; they do not hand their work to Dask.",
+            where="--engine dask",
+            hint="Give the orchestrator more workers, or use `provender build --engine dask`.",
+        )
     if isinstance(ref, str):
         ref = DatasetRef.parse(ref)
     session = open_session(ref, settings, options)
@@ -177,10 +185,20 @@ class Task:
         return outcome, record
 
     def call(self, op: str, args: Mapping[str, Any], progress: Any) -> dict[str, Any]:
-        """Runs an operation, in this process unless told otherwise: the task is the worker."""
-        if self.elsewhere is not None:
-            return self.elsewhere(op, args, progress)
+        """Runs an operation: in this process, since the orchestrator's task is the worker, or by Beam."""
+        if self.pool.takes(op):
+            return self.pool.call(op, args, progress)
         return operation(op)(self.session.work, args, progress)
+
+    @cached_property
+    def pool(self) -> Any:
+        """Where heavy operations run."""
+        return pieces.pool_of(self.session, 1)
+
+    def close(self) -> None:
+        """Ends what was started for this task."""
+        if "pool" in self.__dict__:
+            self.pool.close()
 
 
 def cached(step: Step) -> Outcome:
@@ -242,14 +260,17 @@ def task(doc: RunDoc, piece: str, settings: Settings | None, tell: Tell) -> Iter
             session.forced.update(each.key for each in [*ran, *catalog.hits(run.id)])
         if piece in run.summary.get("failed", {}):
             run = catalog.note_piece(run.id, piece)
+        work = Task(doc, session, piece, tell, run)
         try:
-            yield Task(doc, session, piece, tell, run)
+            yield work
         except BaseException as error:
             document = pieces.error_document(error)
             # A catalog that is away now must not hide what went wrong.
             with suppress(CatalogError):
                 catalog.note_piece(run.id, piece, document, pieces.outcome_of(error))
             raise
+        finally:
+            work.close()
     finally:
         catalog.close()
 

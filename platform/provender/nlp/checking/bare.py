@@ -63,7 +63,7 @@ def check(request: Mapping[str, Any]) -> Report:
     try:
         return _checked(request, names)
     except _Stop as stop:
-        return Report(**names, findings=(stop.finding,))
+        return Report(names["loader"], names["config"], findings=(stop.finding,))
 
 
 def _checked(request: Mapping[str, Any], names: dict[str, str]) -> Report:
@@ -82,7 +82,7 @@ def _checked(request: Mapping[str, Any], names: dict[str, str]) -> Report:
     declared, findings = _declared(loader)
     if declared:
         findings += compare_specs(declared, given)
-    ranges = getattr(loader, "value_ranges", dict)()
+    ranges = loader.value_ranges() if hasattr(loader, "value_ranges") else {}
     seen = Seen(declared, ranges)
     try:
         with _Step("batches"):
@@ -94,7 +94,8 @@ def _checked(request: Mapping[str, Any], names: dict[str, str]) -> Report:
         findings += _none(params) if not seen.batches else []
     findings += [*seen.findings(), *tpu_warnings(given)]
     return Report(
-        **names,
+        names["loader"],
+        names["config"],
         batches=seen.batches,
         rows=seen.rows,
         outputs=seen.outputs(given),

@@ -108,7 +108,7 @@ class BertPretrainDynamicDataLoader(ConfiguredLoader):
         """
         from provender.nlp.reader import InputReader
 
-        return InputReader(self._params, transform_and_batch_fn=self._batches).read(input_context)
+        return InputReader(self._params, transform_and_batch_fn=self._grouped).read(input_context)
 
     def element_spec(self) -> dict[str, Any]:
         """Token and mask features [rows, None], next_sentence_labels [rows, 1]."""
@@ -137,7 +137,7 @@ class BertPretrainDynamicDataLoader(ConfiguredLoader):
             "next_sentence_labels": (0, 1),
         }
 
-    def _batches(self, dataset: Any, input_context: Any) -> Any:
+    def _grouped(self, dataset: Any, input_context: Any) -> Any:
         import tensorflow as tf
 
         from provender.nlp.dynamic.grouping import Windows, grouped

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -12,7 +11,6 @@ from provender.nlp.config import DataConfig
 from provender.nlp.packing.fields import Fields
 from provender.nlp.reader import InputReader
 from provender.nlp.reader.files import dataset_fn_of
-from provender.nlp.reader.sharing import batch_rows
 from provender.nlp.registry import DataLoader
 
 Range = tuple[float | None, float | None]
@@ -124,92 +122,3 @@ def spec(dtype: str, *shape: int | None) -> Any:
     import tensorflow as tf
 
     return tf.TensorSpec((None, *shape), tf.dtypes.as_dtype(dtype))
-
-
-def rows_of(params: DataConfig, input_context: Any) -> int:
-    """Rows of one replica's batch."""
-    return batch_rows(params.global_batch_size, input_context)
-
-
-def reading_whole_batches(
-    params: DataConfig, features: Mapping[str, Any], transform_and_batch: Callable[..., Any]
-) -> InputReader:
-    """A reader whose ``transform_and_batch`` gets records as they were read.
-
-    With features alone the reader would decode each record before it; `decoded_batches` decodes
-    a whole batch at once. The features still tell the reader what the files must hold.
-    """
-    return InputReader(
-        params,
-        dataset_fn=dataset_fn_of(params.get("file_type", "tfrecord")),
-        decoder_fn=lambda record: record,
-        features=features,
-        transform_and_batch_fn=transform_and_batch,
-    )
-
-
-def decoded_batches(
-    dataset: Any, features: Mapping[str, Any], rows: int, drop_remainder: bool
-) -> Any:
-    """Batches of decoded features.
-
-    Args:
-        dataset: serialized records, or examples that are decoded already, as TFDS gives them.
-        features: name -> how a record is decoded; of a decoded example the same names are taken.
-        rows: records of a batch.
-        drop_remainder: leave a last, smaller batch out.
-    """
-    import tensorflow as tf
-
-    def parse(records: Any) -> Any:
-        if not isinstance(records, Mapping):
-            return tf.io.parse_example(records, dict(features))
-        return {name: decoded_feature(records, name) for name in features}
-
-    batches = dataset.batch(rows, drop_remainder=drop_remainder)
-    return batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
-
-
-def decoded_feature(example: Mapping[str, Any], name: str) -> Any:
-    """A feature of an example by name.
-
-    Raises:
-        SettingsError: the example has no such feature.
-    """
-    if name not in example:
-        raise SettingsError(
-            f"The data has no feature {name!r}.",
-            where=name,
-            hint=f"It has {', '.join(sorted(example))}.",
-        )
-    return example[name]
-
-
-def with_seeds(
-    dataset: Any, seed: int | None, input_context: Any, function: Any, stream: int = 0
-) -> Any:
-    """Maps ``function(seed, element)``, with another seed for each element of each pipeline.
-
-    With a configured seed the k-th element of a pipeline has the same seed in every run, however
-    many threads map; so what `function` draws is the same, too.
-
-    Args:
-        dataset: what is mapped.
-        seed: of the configuration; None draws one for this run.
-        input_context: tells pipelines apart; None for the only one.
-        function: (int64 [2], element) -> element.
-        stream: another number for each use in one pipeline, so that they draw independently.
-    """
-    import tensorflow as tf
-
-    base = seed if seed is not None else random.SystemRandom().getrandbits(31)
-    base += stream << 40
-    count, index = (
-        (input_context.num_input_pipelines, input_context.input_pipeline_id)
-        if input_context is not None
-        else (1, 0)
-    )
-    return dataset.enumerate().map(
-        lambda number, element: function(tf.stack([base, number * count + index]), element),
-        num_parallel_calls=tf.data.AUTOTUNE,
-    )

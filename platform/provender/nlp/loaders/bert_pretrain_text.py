@@ -12,10 +12,13 @@ from provender.nlp.loaders.base import (
     Range,
     check_file_type,
     check_lengths,
+    spec,
+)
+from provender.nlp.loaders.batching import (
     decoded_batches,
     reading_whole_batches,
+    rebatched,
     rows_of,
-    spec,
     with_seeds,
 )
 from provender.nlp.loaders.masking import Masking, mask_tokens
@@ -143,9 +146,9 @@ class BertPretrainTextDataLoader(ConfiguredLoader):
             rows = rows_of(params, context)
             if params.use_next_sentence_label:
                 data = self._paired(dataset, context)
-                data = data.rebatch(rows, drop_remainder=params.drop_remainder)
+                data = rebatched(data, rows, params)
             else:
-                data = decoded_batches(dataset, self.features(), rows, params.drop_remainder)
+                data = rebatched(decoded_batches(dataset, self.features(), rows), rows, params)
             return with_seeds(data, params.seed, context, self._masking(tokenizer))
 
         return reading_whole_batches(params, self.features(), batched).read(input_context)
@@ -162,7 +165,7 @@ class BertPretrainTextDataLoader(ConfiguredLoader):
             made = next_sentences(sentences(decoded[name]), seed)
             return {"first": made.first, "second": made.second, "is_next": made.is_next}
 
-        batches = decoded_batches(dataset, self.features(), documents, drop_remainder=False)
+        batches = decoded_batches(dataset, self.features(), documents)
         return with_seeds(batches, params.seed, context, pair, stream=1)
 
     def _masking(self, tokenizer: WordPiece) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Protocol
 
 from provender.errors import InputError, MissingFiles, SettingsError
@@ -81,7 +82,7 @@ def _resolved(address: str) -> str:
     if not address.startswith(("http://", "https://")):
         return address.rstrip("/")
     try:
-        import tensorflow_hub
+        tensorflow_hub = import_module("tensorflow_hub")
     except ImportError as error:
         raise SettingsError(
             "A URL of a preprocessing model needs tensorflow_hub, which is not installed.",

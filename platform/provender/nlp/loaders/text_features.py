@@ -7,6 +7,7 @@ from typing import Any
 
 from provender.errors import SettingsError
 from provender.nlp.config import DataConfig
+from provender.nlp.loaders.batching import unconverted
 from provender.nlp.loaders.preprocessing import (
     BySavedModel,
     ByVocabulary,
@@ -54,12 +55,12 @@ def text_reader(
         make: batch of examples -> batch of rows.
     """
     if params.tfds_name:
-        return InputReader(params, postprocess_fn=make)
+        return InputReader(params, postprocess_fn=unconverted(make))
     return InputReader(
         params,
         dataset_fn=dataset_fn_of(params.get("file_type", "tfrecord")),
         features=features,
-        postprocess_fn=make,
+        postprocess_fn=unconverted(make),
     )
 
 

@@ -100,6 +100,7 @@ class SentencePiece:
         lower_case: lower-case the text first, beyond ASCII, too.
         add_eos: append the model's end of sentence.
         needs: pieces that must be in it.
+        needs_eos: whether it must have an end of sentence.
 
     Raises:
         MissingFiles: there is no such file.
@@ -112,6 +113,7 @@ class SentencePiece:
         lower_case: bool = False,
         add_eos: bool = False,
         needs: Sequence[str] = (CLS, SEP),
+        needs_eos: bool = False,
     ) -> None:
         import sentencepiece
 
@@ -134,7 +136,7 @@ class SentencePiece:
                 hint="Train it with these as user-defined symbols.",
             )
         self.eos_id = model.eos_id()
-        if add_eos and self.eos_id < 0:
+        if (add_eos or needs_eos) and self.eos_id < 0:
             raise InputError(
                 "The SentencePiece model has no end of sentence.",
                 where=path,

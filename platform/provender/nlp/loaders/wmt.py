@@ -12,12 +12,16 @@ from provender.nlp.loaders.base import (
     ConfiguredLoader,
     Range,
     check_lengths,
-    decoded_batches,
     ints,
     narrow,
-    reading_whole_batches,
-    rows_of,
     spec,
+)
+from provender.nlp.loaders.batching import (
+    decoded_batches,
+    reading_whole_batches,
+    rebatched,
+    rows_of,
+    unconverted,
 )
 from provender.nlp.loaders.buckets import rows_per_bucket, upper_ends
 from provender.nlp.loaders.vocabulary import SentencePiece
@@ -96,16 +100,18 @@ class WMTDataLoader(ConfiguredLoader):
         if not params.transform_and_batch:
             whole = reading_whole_batches(params, self.features(), self._untouched)
             return whole.read(input_context)
-        model = SentencePiece(params.sentencepiece_model_path, add_eos=not self._cuts, needs=())
+        model = SentencePiece(
+            params.sentencepiece_model_path, add_eos=not self._cuts, needs=(), needs_eos=True
+        )
 
         def batched(dataset: Any, context: Any) -> Any:
-            data = decoded_batches(dataset, self.features(), _CHUNK, drop_remainder=False)
+            data = decoded_batches(dataset, self.features(), _CHUNK)
             return self._batched(self._tokenized(data, model), context)
 
         return reading_whole_batches(params, self.features(), batched).read(input_context)
 
     def _untouched(self, dataset: Any, _: Any) -> Any:
-        return decoded_batches(dataset, self.features(), _CHUNK, drop_remainder=False).unbatch()
+        return decoded_batches(dataset, self.features(), _CHUNK).unbatch()
 
     @property
     def _cuts(self) -> bool:
@@ -138,7 +144,7 @@ class WMTDataLoader(ConfiguredLoader):
             fits = longest <= params.max_seq_length
             return {name: tf.boolean_mask(value, fits) for name, value in found.items()}
 
-        return data.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
+        return data.map(unconverted(tokenize), num_parallel_calls=tf.data.AUTOTUNE)
 
     def _batched(self, chunks: Any, context: Any) -> Any:
         import tensorflow as tf
@@ -149,7 +155,7 @@ class WMTDataLoader(ConfiguredLoader):
             rows = size
             if not self._cuts:
                 (rows,) = rows_per_bucket(size, [params.max_seq_length])
-            data = chunks.rebatch(rows, drop_remainder=params.drop_remainder)
+            data = rebatched(chunks, rows, params)
             return data.map(self._without_lengths, num_parallel_calls=tf.data.AUTOTUNE)
         ends = upper_ends(params.max_seq_length)
         data = chunks.unbatch().bucket_by_sequence_length(

@@ -12,12 +12,15 @@ from provender.nlp.loaders.base import (
     ConfiguredLoader,
     Range,
     check_lengths,
-    decoded_batches,
     ints,
     narrow,
+    spec,
+)
+from provender.nlp.loaders.batching import (
+    decoded_batches,
+    full_batches,
     reading_whole_batches,
     rows_of,
-    spec,
     with_seeds,
 )
 from provender.nlp.loaders.permutation import attention, targets
@@ -132,8 +135,9 @@ class XLNetPretrainDataLoader(ConfiguredLoader):
 
         def batched(dataset: Any, context: Any) -> Any:
             rows = rows_of(params, context)
-            data = decoded_batches(dataset, self.features(), rows, params.drop_remainder)
-            return with_seeds(data, params.seed, context, self._predicted)
+            data = decoded_batches(dataset, self.features(), rows)
+            data = with_seeds(data, params.seed, context, self._predicted)
+            return full_batches(data, rows, params)
 
         return reading_whole_batches(params, self.features(), batched).read(input_context)
 

@@ -151,7 +151,13 @@ def _facts(name: str, files: Sequence[RecordFile]) -> SourceFacts:
 
 
 class IndexedSource:
-    """Serialized records in one global order; see `indexed_source`."""
+    """Serialized records in one global order; see `indexed_source`.
+
+    Attributes:
+        state: where the training is.
+        uneven: what the pipeline behind does that makes a step take another number of records than
+            the global batch has, so that the place does not follow from the step.
+    """
 
     def __init__(
         self,
@@ -165,6 +171,7 @@ class IndexedSource:
         self._drop_remainder = drop_remainder
         self._begun: list[GlobalOrder] = []
         self.state = state
+        self.uneven: tuple[str, ...] = ()
 
     def input_state(self, step: Step = None) -> Any:
         """The state of the training, for `tf.train.Checkpoint` and as JSON.
@@ -177,8 +184,16 @@ class IndexedSource:
             A `tf.train.experimental.PythonState` with the methods of `InputState`.
 
         Raises:
-            SettingsError: one pass without repetition has no state.
+            SettingsError: one pass without repetition has no state; or the place does not follow
+                from the step.
         """
+        if self.uneven:
+            raise SettingsError(
+                f"With {', '.join(self.uneven)} a step does not take global_batch_size records, so "
+                "the place in the order does not follow from the step.",
+                where=self.uneven[0],
+                hint="Save the iterator itself: tf.train.Checkpoint(iterator=iterator).",
+            )
         if self._fixed is not None:
             raise SettingsError(
                 "A single pass over the data begins at its beginning and has no state to save.",

@@ -89,9 +89,20 @@ class InputState:
         return max(examples + (step - anchored) * self.batch, self._order.phases[0].start)
 
     def snapshot(self) -> tuple[int, GlobalOrder]:
-        """The next place and the order it is a place of."""
+        """The next place and the order it is a place of.
+
+        Raises:
+            SettingsError: the step that is followed was not restored with the state.
+        """
         with self._lock:
-            return self.examples, self._order
+            step, anchored = self.step, self._anchor[0]
+            if step < anchored:
+                raise SettingsError(
+                    f"The input state is of step {anchored}, and the step counter is at {step}.",
+                    where="InputState.follow",
+                    hint="Save the counter in the same checkpoint, and restore both.",
+                )
+            return self.examples_at(step), self._order
 
     def as_dict(self) -> dict[str, Any]:
         """The state, ready for JSON."""

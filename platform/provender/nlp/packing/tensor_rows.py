@@ -90,18 +90,30 @@ def _lay_out(lengths: Any, masks: Any, room: Room, open_rows: int | None, decrea
     count = tf.size(lengths, tf.int64)
     needs = tf.stack([lengths, masks, tf.ones_like(lengths)], axis=1)
     whole = tf.constant([room.tokens, room.masks, room.segments], tf.int64)
-    check = tf.debugging.assert_less_equal(
-        tf.reduce_max(needs, axis=0),
-        whole,
-        message=f"An example fits no packed row. A row has {room.tokens} tokens, {room.masks} mask "
-        "slots and as many segments (expected, the second line); the largest example needs",
+    # The row of zeros stands for a buffer without examples, which has no maximum.
+    most = tf.reduce_max(tf.pad(needs, [[0, 1], [0, 0]])[:, :2], axis=0)
+    check = tf.debugging.Assert(
+        tf.reduce_all(most <= whole[:2]),
+        [
+            tf.strings.join(
+                [
+                    f"An example fits no packed row. Expected: at most {room.tokens} tokens and "
+                    f"{room.masks} masked positions. Found: up to ",
+                    tf.strings.as_string(most[0]),
+                    " tokens and ",
+                    tf.strings.as_string(most[1]),
+                    " masked positions.",
+                ]
+            )
+        ],
     )
     order = (
         tf.argsort(-lengths, stable=True)
         if decreasing
         else tf.range(tf.size(lengths), dtype=tf.int32)
     )
-    with tf.control_dependencies([check]):
+    # Eager execution gives no operation to wait for.
+    with tf.control_dependencies([] if check is None else [check]):
         placed = _place(tf.gather(needs, order), whole, open_rows)
     row = _unsorted(placed, order)
     rows = tf.cond(count > 0, lambda: tf.reduce_max(row) + 1, lambda: tf.constant(0, tf.int64))

@@ -18,7 +18,7 @@ import tensorflow_datasets as tfds
 
 from provender.errors import BuilderError, UnknownReference
 from provender.nlp.pretraining.options import Options
-from provender.nlp.pretraining.planning import read_bucket
+from provender.nlp.pretraining.plans import read_bucket
 from provender.nlp.pretraining.work import Work
 from provender.nlp.pretraining.writing import columns, instances
 from provender.records.shards import shard_bounds

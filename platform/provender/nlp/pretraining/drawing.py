@@ -105,7 +105,7 @@ def _shapes(
     for at, each in enumerate(counts):
         tall = _HISTOGRAM * each / most
         shapes.append(_Bar(_MARGIN + at * wide, bottom - tall, wide * 0.92, tall, _FILL))
-    y = bottom + 14
+    y: float = bottom + 14
     shapes += [
         _Text(_MARGIN, y, "1 token", _FAINT),
         _Text(_WIDTH - _MARGIN, y, f"{longest:,} tokens", _FAINT, ends=True),

@@ -62,7 +62,9 @@ def decode(record: bytes) -> dict[str, Any]:
                 (name,) = _fields(entry, 1)
                 found[name.decode()] = _feature(b"".join(_fields(entry, 2)))
     except (ValueError, IndexError) as error:
-        raise InputError("A record is no tf.train.Example.", hint="Is it another kind of file?") from error
+        raise InputError(
+            "A record is no tf.train.Example.", hint="Is it another kind of file?"
+        ) from error
     return found
 
 

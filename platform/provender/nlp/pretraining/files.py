@@ -11,8 +11,6 @@ from pathlib import Path
 from provender.errors import InputError, MissingFiles, SettingsError
 from provender.records.atomic import told_as_ours
 
-PART_BYTES = 4 << 20
-
 
 @dataclass(frozen=True)
 class Source:
@@ -65,7 +63,7 @@ def matched(patterns: str | Sequence[str]) -> list[Source]:
             path = os.path.abspath(each)
             with told_as_ours(Path(path)):
                 state = os.stat(path)
-            if not os.path.isfile(path):
+            if not Path(path).is_file():
                 raise InputError(
                     f"{each} is no file.", where=each, hint=f"Name files, as in {each}/*.txt."
                 )
@@ -79,12 +77,12 @@ def split_names(names: str | Sequence[str]) -> list[str]:
     return [each.strip() for every in lists for each in every.split(",") if each.strip()]
 
 
-def parts_of(sources: Sequence[Source]) -> list[Part]:
-    """Divides files into byte ranges."""
+def parts_of(sources: Sequence[Source], size: int) -> list[Part]:
+    """Divides files into ranges of so many bytes."""
     return [
-        Part(each.path, start, min(start + PART_BYTES, each.size))
+        Part(each.path, start, min(start + size, each.size))
         for each in sources
-        for start in range(0, each.size, PART_BYTES)
+        for start in range(0, each.size, size)
     ]
 
 

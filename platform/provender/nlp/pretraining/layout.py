@@ -15,6 +15,7 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
+from provender.records.protobuf import map_order
 from provender.records.tfrecord import FOOTER_BYTES, HEADER_BYTES, OVERHEAD, masked_crc
 
 _FIELD_1, _FIELD_2 = b"\x0a", b"\x12"
@@ -71,11 +72,11 @@ class Layout:
     """Lays out records.
 
     Args:
-        columns: the features; records have them in the order of their names.
+        columns: the features; records have them in the order that protobuf gives to their names.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        self.columns = {each.name: each for each in sorted(columns, key=lambda each: each.name)}
+        self.columns = {each.name: each for each in sorted(columns, key=_order)}
         self._bytes = bytearray(HEADER_BYTES)
         self._lengths: list[_Length] = []
         self._places: dict[str, int] = {}
@@ -107,9 +108,7 @@ class Layout:
     def _measure(self, length: _Length) -> None:
         inside = range(length.column + _LENGTH_BYTES, length.stop)
         length.least = int(np.count_nonzero(self._used[inside.start : inside.stop]))
-        length.lengths = tuple(
-            i for i, each in enumerate(self._lengths) if each.column in inside
-        )
+        length.lengths = tuple(i for i, each in enumerate(self._lengths) if each.column in inside)
         length.varied = tuple(each for each in self._tables if self._places[each] in inside)
 
     def _begin(self, tag: bytes) -> _Length:
@@ -212,6 +211,10 @@ class Layout:
         headers = b"".join(_header(int(each)) for each in different)
         table = np.frombuffer(headers, np.uint8).reshape(-1, HEADER_BYTES)
         matrix[:, :HEADER_BYTES] = table[which]
+
+
+def _order(column: Column) -> bytes:
+    return map_order(column.name)
 
 
 def _varints(limit: int, width: int) -> tuple[np.ndarray, np.ndarray]:

@@ -23,7 +23,7 @@ from provender.nlp.pretraining.joining import Joining
 from provender.nlp.pretraining.options import Options
 from provender.nlp.pretraining.pooling import Pool
 from provender.nlp.pretraining.tokens import Counted
-from provender.nlp.pretraining.work import Piece, Work
+from provender.nlp.pretraining.work import Piece, Sizes, Work
 from provender.records.atomic import told_as_ours
 
 Tell = Callable[[str, int, int, str], None]
@@ -68,6 +68,7 @@ def create(
     options: Options,
     *,
     workers: int = 1,
+    sizes: Sizes | None = None,
     tell: Tell | None = None,
 ) -> Made:
     """Makes pretraining data of text files.
@@ -81,6 +82,7 @@ def create(
         outputs: files, comma-separated or several; instances are dealt to them in turn.
         options: how instances are made.
         workers: processes.
+        sizes: of the pieces of work.
         tell: is told how far it is.
 
     Returns:
@@ -97,8 +99,10 @@ def create(
     targets = targets_of(outputs, sources)
     options = options.located()
     check(options)
-    name = digest(sources, targets, options)
-    work = Work(targets[0].with_name(f".{targets[0].name}.{name}.work"), options, len(targets))
+    sizes = sizes or Sizes()
+    name = digest(sources, targets, options, sizes)
+    folder = targets[0].with_name(f".{targets[0].name}.{name}.work")
+    work = Work(folder, options, len(targets), sizes)
     work.make_folders()
     with claimed(work.folder):
         with Pool(work, workers) as pool:
@@ -136,13 +140,16 @@ def check(options: Options) -> None:
     _ = recipe.marks, recipe.replacing
 
 
-def digest(sources: Sequence[Source], targets: Sequence[Path], options: Options) -> str:
+def digest(
+    sources: Sequence[Source], targets: Sequence[Path], options: Options, sizes: Sizes
+) -> str:
     """Names a call by what its output depends on: 16 hexadecimal characters."""
     said = {
         "layout": LAYOUT,
         "sources": [asdict(each) for each in sources],
         "targets": [str(each) for each in targets],
         "options": options.digest(),
+        "sizes": asdict(sizes),
         "vocabulary": hashlib.blake2b(options.vocabulary.read_bytes()).hexdigest(),
     }
     text = json.dumps(said, sort_keys=True)
@@ -206,7 +213,7 @@ def prepare(work: Work, sources: Sequence[Source], pool: Pool, tell: Tell) -> Co
 def _tokenize(work: Work, sources: Sequence[Source], pool: Pool, tell: Tell) -> None:
     if work.is_joined:
         return
-    parts = parts_of(sources)
+    parts = parts_of(sources, work.sizes.part)
     pieces = [
         {"step": "tokenize", "number": number, "part": asdict(part)}
         for number, part in enumerate(parts)

@@ -107,7 +107,7 @@ def _take(sink: _Sink, piece: Piece, packed: Any, width: int) -> None:
 
 
 def _spool(folder: Path) -> Any:
-    return tempfile.SpooledTemporaryFile(_SPOOLED, dir=folder)
+    return tempfile.SpooledTemporaryFile(_SPOOLED, dir=str(folder))
 
 
 class _Sink:

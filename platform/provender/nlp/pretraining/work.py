@@ -7,7 +7,7 @@ there already does nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,30 @@ import numpy as np
 
 from provender.nlp.pretraining.files import Part
 from provender.nlp.pretraining.options import Options
-from provender.nlp.pretraining.planning import Task, bucket_count, plan_task, plan_tasks, read_counts
+from provender.nlp.pretraining.planning import Task, bucket_count, plan_task, plan_tasks
+from provender.nlp.pretraining.plans import read_counts
 from provender.nlp.pretraining.tokens import MARKER, TokenStore, join_parts, tokenize_part
 from provender.nlp.pretraining.writing import Recipe, write_bucket
 from provender.nlp.text.words import Tokenizer, make_tokenizer
 from provender.records.atomic import told_as_ours
 
 Piece = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large pieces are: what is held in memory or lost by an interruption. Records do not
+    depend on it.
+
+    Attributes:
+        part: bytes of text that are tokenized together.
+        task: sentences whose instances are planned together.
+        bucket: instances that are shuffled, masked and written together, about.
+    """
+
+    part: int = 4 << 20
+    task: int = 1 << 19
+    bucket: int = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -33,11 +50,13 @@ class Work:
         folder: the work folder.
         options: how instances are made.
         outputs: number of output files.
+        sizes: of the pieces.
     """
 
     folder: Path
     options: Options
     outputs: int
+    sizes: Sizes = Sizes()
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON-ready dict."""
@@ -45,12 +64,18 @@ class Work:
             "folder": str(self.folder),
             "options": self.options.to_json(),
             "outputs": self.outputs,
+            "sizes": asdict(self.sizes),
         }
 
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> Work:
         """Reads what `to_json` gave."""
-        return cls(Path(doc["folder"]), Options.from_json(doc["options"]), doc["outputs"])
+        return cls(
+            Path(doc["folder"]),
+            Options.from_json(doc["options"]),
+            doc["outputs"],
+            Sizes(**doc["sizes"]),
+        )
 
     def make_folders(self) -> None:
         """Makes the folder and those in it.
@@ -104,7 +129,7 @@ class Work:
     @cached_property
     def tasks(self) -> list[Task]:
         """The tasks of planning."""
-        return plan_tasks(self.store, self.options)
+        return plan_tasks(self.store, self.options, self.sizes.task)
 
     @cached_property
     def plans(self) -> list[Path]:
@@ -114,7 +139,7 @@ class Work:
     @cached_property
     def buckets(self) -> int:
         """Number of buckets."""
-        return bucket_count(self.store, self.options)
+        return bucket_count(self.store, self.options, self.sizes.bucket)
 
     @cached_property
     def counts(self) -> np.ndarray:

@@ -15,7 +15,7 @@ from provender.nlp.pretraining.grams import choose_grams
 from provender.nlp.pretraining.layout import Column, Layout
 from provender.nlp.pretraining.masking import Replacing, Rows, choose_tokens, replace_tokens
 from provender.nlp.pretraining.options import Options
-from provender.nlp.pretraining.planning import read_bucket
+from provender.nlp.pretraining.plans import read_bucket
 from provender.nlp.pretraining.tokens import TokenStore
 from provender.nlp.text.vocabulary import CLS, MASK, SEP, Vocabulary
 from provender.records.atomic import AtomicFile
@@ -152,7 +152,7 @@ def instances(store: TokenStore, recipe: Recipe, rows: np.ndarray) -> dict[str, 
     Args:
         store: the text.
         recipe: how instances are made.
-        rows: planned instances, of dtype `provender.nlp.pretraining.planning.ROW`.
+        rows: planned instances, of dtype `provender.nlp.pretraining.plans.ROW`.
 
     Returns:
         Feature name -> values of shape (n, length of the feature).

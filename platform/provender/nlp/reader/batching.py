@@ -91,7 +91,10 @@ def batches(data: Dataset, params: DataConfig, parsing: Parsing, input_context: 
 def _batched(data: Dataset, rows: int, params: DataConfig) -> Dataset:
     if params.is_training or not params.drop_remainder:
         return data.batch(rows, drop_remainder=params.drop_remainder)
-    known = int(data.cardinality())
+    import tensorflow as tf
+
+    # Strategies with remote workers trace pipelines as graphs, where no number is known yet.
+    known = int(data.cardinality()) if tf.executing_eagerly() else -1
     if known < 0:
         return _full_batches(data, rows)
     if 0 < known < rows:

@@ -78,7 +78,8 @@ def _check_sources(params: DataConfig) -> None:
 def _check_mixture(params: DataConfig, has_combine_fn: bool) -> None:
     source = next(each for name in _SOURCES if (each := getattr(params, name)))
     if isinstance(source, Mapping):
-        if not has_combine_fn and not params.weights:
+        # A global order knows how many records there are, and keeps to that.
+        if not (has_combine_fn or params.weights or params.global_shuffle):
             raise SettingsError(
                 f"A combine_fn is required if sources are named ({', '.join(source)}): nothing "
                 "says how often each is read.",
@@ -133,6 +134,10 @@ def _check_rest(params: DataConfig) -> None:
             where="version_route",
             hint="It is 'auto', 'cache', 'stream' or 'native'.",
         )
+    if params.autotune_algorithm:
+        from provender.nlp.reader.tuning import algorithm_of
+
+        algorithm_of(params.autotune_algorithm)
     shared = params.enable_shared_tf_data_service_between_parallel_trainers
     if params.apply_tf_data_service_before_batching and not shared:
         raise SettingsError(

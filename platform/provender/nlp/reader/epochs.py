@@ -1,13 +1,12 @@
 """Files, or pieces of them, in the order of each epoch, and the records in them.
 
-The order of an epoch is a function of the seed and the epoch's number, and the same on every host;
-each host reads its turns of it. An epoch ends before the next begins, so the hosts of a job read
-every record once in each.
+The order of an epoch is a function of the seed, of the iterator's number and of the epoch's number,
+and the same on every host; each host reads its turns of it. An epoch ends before the next begins,
+so the hosts of a job read every record once in each.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,9 @@ _OPEN = 16
 """Units read in turns where nothing is said: a fixed number, or the order would depend on the
 machine."""
 
+_SECOND = 1
+"""The second half of seeds, so that no seed means the pair that TensorFlow takes for none."""
+
 
 @dataclass(frozen=True)
 class Epochs:
@@ -28,14 +30,15 @@ class Epochs:
     Attributes:
         params: the configuration.
         share: the part of this pipeline.
-        seed: of the order of the units: the same in every pipeline.
+        seed: of the order of the units: the same in every pipeline. None draws one for each
+            iterator, as the workers of a service need, each of which reads everything.
         by_record: whether each pipeline reads all units and keeps its turns of the records.
         remote: whether each read of a unit takes its time, so that several at once pay.
     """
 
     params: DataConfig
     share: Share
-    seed: int
+    seed: int | None
     by_record: bool = False
     remote: bool = False
 
@@ -59,36 +62,57 @@ class Epochs:
 
         count = len(tf.nest.flatten(units)[0])
         repeats = bool(self.params.is_training) and not self.params.cache
-        drawn = self.params.seed
-        # Hosts need not agree on how each shuffles its own records.
-        base = drawn if drawn is not None else random.SystemRandom().getrandbits(31)
 
-        def one(epoch: Any) -> Any:
-            order = self._mine(count, epoch)
+        def in_order(order: Any) -> Any:
             chosen = tf.nest.map_structure(lambda each: tf.gather(each, order), units)
             data = tf.data.Dataset.from_tensor_slices(chosen)
-            data = self._records(prepare(data) if prepare else data, count, read)
-            if repeats:
-                data = data.shuffle(
-                    self.params.shuffle_buffer_size,
-                    seed=epoch_seed(base, epoch),
-                    reshuffle_each_iteration=False,
-                )
-            return data
+            return self._records(prepare(data) if prepare else data, count, read)
 
-        if not repeats:
-            return one(tf.constant(0, tf.int64))
-        return tf.data.Dataset.range(_FOR_EVER).flat_map(one)
+        def one(order_seed: Any, record_seed: Any, epoch: Any) -> Any:
+            data = in_order(self.mine(count, order_seed, epoch))
+            if not repeats:
+                return data
+            return data.shuffle(
+                self.params.shuffle_buffer_size,
+                seed=epoch_seed(record_seed, epoch),
+                reshuffle_each_iteration=False,
+            )
 
-    def _mine(self, count: int, epoch: Any) -> Any:
-        """The units of this pipeline in an epoch, in order."""
+        if not self.params.is_training:
+            return in_order(self._turns(tf.range(count, dtype=tf.int64)))
+        return self._epochs(_FOR_EVER if repeats else 1).flat_map(one)
+
+    def _epochs(self, stop: int) -> Any:
+        """(seed of the units' order, seed of the records' order, number) of each epoch."""
         import tensorflow as tf
 
-        order = tf.range(count, dtype=tf.int64)
-        if self.params.is_training:
-            order = tf.random.experimental.stateless_shuffle(
-                order, seed=tf.stack([tf.constant(self.seed, tf.int64), epoch])
+        # Hosts need not agree on how each shuffles its own records.
+        numbers = tf.data.Dataset.zip((drawn(self.seed), drawn(self.params.seed)))
+        return numbers.flat_map(
+            lambda order, record: tf.data.Dataset.range(stop).map(
+                lambda epoch: (order, record, epoch)
             )
+        )
+
+    def mine(self, count: int, order_seed: Any, epoch: Any) -> Any:
+        """The units of this pipeline in an epoch of training, in order.
+
+        Args:
+            count: units there are.
+            order_seed: int64 [], the same in every pipeline.
+            epoch: int64 [].
+
+        Returns:
+            int64 [units of this pipeline].
+        """
+        import tensorflow as tf
+
+        order = tf.random.experimental.stateless_shuffle(
+            tf.range(count, dtype=tf.int64), seed=tf.stack([order_seed, epoch])
+        )
+        return self._turns(order)
+
+    def _turns(self, order: Any) -> Any:
         return order if self.by_record else order[self.share.index :: self.share.count]
 
     def _records(self, units: Any, count: int, read: Callable[..., Any]) -> Any:
@@ -111,3 +135,30 @@ class Epochs:
                 deterministic=(True if turns else params.deterministic) if self.remote else None,
             )
         return data.shard(self.share.count, self.share.index) if turns else data
+
+
+def drawn(seed: int | None) -> Any:
+    """One number, a new one for each iterator that is made of the dataset.
+
+    The n-th iterator gets the n-th number that follows from the seed, so hosts that make iterators
+    in step draw the same ones, whatever `tf.random.set_seed` was told on each.
+
+    Args:
+        seed: None draws numbers that nothing tells.
+
+    Returns:
+        A dataset of one int64 [].
+    """
+    import tensorflow as tf
+
+    # `tf.data.Dataset.random` mixes TensorFlow's global seed in; its operation does not.
+    pair = (0, 0) if seed is None else (seed % (1 << 63), _SECOND)
+    variant = tf.raw_ops.RandomDatasetV2(
+        seed=tf.constant(pair[0], tf.int64),
+        seed2=tf.constant(pair[1], tf.int64),
+        seed_generator=tf.raw_ops.DummySeedGenerator(),
+        rerandomize_each_iteration=True,
+        output_types=[tf.int64],
+        output_shapes=[tf.TensorShape([])],
+    )
+    return tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.int64)).take(1)

@@ -79,8 +79,9 @@ class FileSource:
     ) -> None:
         self.files = tuple(files)
         self._params = params
-        self._sharding = params.sharding and service.address is None
-        self._dataset_fn = dataset_fn
+        self._served = service.address is not None
+        self._sharding = params.sharding and not self._served
+        self._dataset_fn = None if _is_plain(dataset_fn) else dataset_fn
         self._features = features
         self._streamed = not all(opens_natively(each.url) for each in self.files)
         self._refuse_unreadable(service)
@@ -110,7 +111,7 @@ class FileSource:
         """The records of one input pipeline."""
         share = Share.of(input_context, self._sharding)
         names = [each.url for each in self.files]
-        seed = agreed_seed(self._params.seed, names)
+        seed = None if self._served else agreed_seed(self._params.seed, names)
         epochs = Epochs(self._params, share, seed, remote=any(map(is_remote, names)))
         if len(names) >= share.count:
             return self._whole(epochs)
@@ -157,3 +158,12 @@ class FileSource:
             tf.constant([each.stop for each in pieces], tf.int64),
         )
         return epochs.read(units, checking_first(read, self._features))
+
+
+def _is_plain(dataset_fn: Callable[..., Any] | None) -> bool:
+    """Whether a function reads what is read without one, so that files may be cut and streamed."""
+    if dataset_fn is None:
+        return True
+    import tensorflow as tf
+
+    return dataset_fn is tf.data.TFRecordDataset

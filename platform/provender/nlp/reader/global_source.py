@@ -86,8 +86,6 @@ def _refuse(params: DataConfig, has_functions: Mapping[str, bool]) -> None:
         "tfds_name": "reads records by number, which TFDS builders cannot do",
         "enable_tf_data_service": "reads in this process, not in the workers of a service",
     }
-    if not params.is_training:
-        because.pop("enable_tf_data_service")
     for name, reason in because.items():
         if getattr(params, name):
             raise SettingsError(
@@ -107,6 +105,12 @@ def _refuse(params: DataConfig, has_functions: Mapping[str, bool]) -> None:
             "order for each.",
             where="cache",
             hint="Set one of the two.",
+        )
+    if params.deterministic is False:
+        raise SettingsError(
+            "global_shuffle fixes the order, and deterministic is false, which lets timing change it.",
+            where="deterministic",
+            hint="Leave out one of the two.",
         )
     if params.global_batch_size < 1:
         raise SettingsError(

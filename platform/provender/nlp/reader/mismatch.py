@@ -60,12 +60,14 @@ def _checks(record: Any, address: Any, lengths: Mapping[str, tuple[int, Any]]) -
 
     declared = {name: tf.io.RaggedFeature(dtype) for name, (_, dtype) in lengths.items()}
     parsed = tf.io.parse_single_example(record, declared)
+    # The shard cache's addresses are pairs: the shard, and where its copy is.
+    file = tf.reshape(address, [-1])[0]
     checks = []
     for name, (expected, _) in lengths.items():
         found = tf.size(parsed[name])
         message = tf.strings.join(
             [
-                address,
+                file,
                 f": {name} holds ",
                 tf.strings.as_string(found),
                 f" values in its first record, and {expected} are expected. Was the file written "

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from provender.errors import SettingsError
+
 Dataset = Any
 Function = Callable[..., Any]
 
@@ -32,6 +34,19 @@ class Parsing:
     postprocess_fn: Function | None = None
     pack_fn: Function | None = None
     decoded: bool = False
+
+    def __post_init__(self) -> None:
+        if self.batch_parser_fn is None or self.in_batches or self.in_chunks:
+            return
+        if self.parser_fn is None or self.features is None:
+            missing = "features" if self.features is None else "parser_fn"
+            raise SettingsError(
+                f"batch_parser_fn is given, but examples are parsed one by one here and there is "
+                f"no {missing}.",
+                where=missing,
+                hint="Give features, and a parser_fn that does to one example what "
+                "batch_parser_fn does to a batch.",
+            )
 
     @property
     def in_batches(self) -> bool:

@@ -2,7 +2,8 @@
 
 A record can be found from any byte: its header proves itself by its checksum, and so does what
 follows. So a file is cut without an index and without reading it: around each cut a few kilobytes
-are looked at, and every host, looking at the same bytes, finds the same place.
+are looked at, and every host, looking at the same bytes, finds the same place. (Records whose
+payload is itself a TFRecord file would be taken for what they hold; no `tf.train.Example` is one.)
 """
 
 from __future__ import annotations

@@ -49,8 +49,10 @@ class InputReader:
         transform_and_batch_fn: (dataset of examples, input context) -> dataset of batches.
         postprocess_fn: batch -> batch.
         features: name -> `tf.io.FixedLenFeature`, `VarLenFeature` ...: how records are decoded.
-            Examples of ``tfds_name`` come decoded.
-        batch_parser_fn: parses a decoded batch; gives for each row what `parser_fn` gives.
+            Examples of ``tfds_name`` come decoded. With a `decoder_fn` they only say what the first
+            record of each file must hold.
+        batch_parser_fn: parses a decoded batch; gives for each row what `parser_fn` gives. Either
+            is called, whichever suits.
         pack_fn: (dataset of parsed buffers of ``params.packing.buffer_size`` examples, rows of a
             batch) -> dataset of batches of packed rows; called where ``params.packing`` is set.
         settings: of the project, for ``params.version``; by default as provender.toml and the
@@ -85,8 +87,11 @@ class InputReader:
             has_pack_fn=pack_fn is not None,
             transforms=transform_and_batch_fn is not None,
         )
-        self._params = params
         self._service = DataService.of(params)
+        if self._service.address is not None:
+            # Every worker reads all of the data: with a seed, all of them in the same order.
+            params = params.replace(seed=None)
+        self._params = params
         self._sources = sources_of(
             params, self._service, dataset_fn, features, settings, combine_fn is not None
         )
@@ -158,4 +163,12 @@ class InputReader:
                 where="global_shuffle",
                 hint="Set global_shuffle: true.",
             )
+        parsing = self._parsing
+        uneven = {
+            "sample_fn": parsing.sample_fn,
+            "filter_fn": parsing.filter_fn,
+            "transform_and_batch_fn": parsing.transform_and_batch_fn,
+            "packing": self._params.packing,
+        }
+        found.uneven = tuple(name for name, given in uneven.items() if given is not None)
         return found

@@ -9,6 +9,9 @@ from typing import Any
 from provender.errors import SettingsError
 from provender.nlp.config import DataConfig
 
+_EPOCHS = "parallel_epochs"
+"""Each worker reads all of the data, in an order of its own."""
+
 
 @dataclass(frozen=True)
 class DataService:
@@ -75,7 +78,7 @@ class DataService:
             return self._in_turns(dataset, input_context)
         return dataset.apply(self._distribute())
 
-    def _distribute(self, **turn: Any) -> Any:
+    def _distribute(self) -> Any:
         import tensorflow as tf
 
         service = tf.data.experimental.service
@@ -87,7 +90,7 @@ class DataService:
                 cross_trainer_cache=service.CrossTrainerCache(trainer_id=self.trainer_id),
             )
         return service.distribute(
-            processing_mode="parallel_epochs", service=self.address, job_name=self.job_name, **turn
+            processing_mode=_EPOCHS, service=self.address, job_name=self.job_name
         )
 
     def _in_turns(self, dataset: Any, context: Any) -> Any:
@@ -104,10 +107,21 @@ class DataService:
             )
         first = context.input_pipeline_id * replicas
         consumers = context.num_input_pipelines * replicas
+        service = tf.data.experimental.service
+        # Registered once and not by each consumer, whose function is a graph in which the
+        # dataset's options cannot be read.
+        known = service.register_dataset(self.address, dataset)
 
         def consumer(number: Any) -> Any:
-            turn = {"consumer_index": first + number, "num_consumers": consumers}
-            return dataset.apply(self._distribute(**turn))
+            return service.from_dataset_id(
+                processing_mode=_EPOCHS,
+                service=self.address,
+                dataset_id=known,
+                element_spec=dataset.element_spec,
+                job_name=self.job_name,
+                consumer_index=first + number,
+                num_consumers=consumers,
+            )
 
         return tf.data.Dataset.range(replicas).interleave(
             consumer, cycle_length=replicas, num_parallel_calls=replicas, deterministic=True

@@ -51,16 +51,18 @@ def agreed_seed(seed: int | None, names: Sequence[str]) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=4).digest(), "little") >> 1
 
 
-def epoch_seed(base: int, epoch: Any) -> Any:
+def epoch_seed(base: Any, epoch: Any) -> Any:
     """The seed of one epoch's shuffle: a function of the seed and the epoch's number.
 
     So no generator holds state that a checkpoint would have to keep.
-    """
-    import tensorflow as tf
 
+    Args:
+        base: int64 [].
+        epoch: int64 [].
+    """
     # An odd factor spreads neighbours over the range; seed + epoch would give seed 1 the orders
     # of seed 0, one epoch late.
-    return tf.constant(base, tf.int64) * 6364136223846793005 + tf.cast(epoch, tf.int64) * 1442695041
+    return base * 6364136223846793005 + epoch * 1442695041
 
 
 def batch_rows(global_batch_size: int, input_context: Any) -> int:

@@ -24,7 +24,8 @@ class TfdsSource:
     def __init__(self, name: str, params: DataConfig, service: DataService) -> None:
         self._name = name
         self._params = params
-        self._sharding = params.sharding and service.address is None
+        self._served = service.address is not None
+        self._sharding = params.sharding and not self._served
         self._builder: Any = None
 
     def read(self, input_context: Any) -> Any:
@@ -39,12 +40,14 @@ class TfdsSource:
         context = None
         if share.count > 1 and not by_record:
             context = tf.distribute.InputContext(share.count, share.index)
+        # Hosts that shuffle files in different orders would read some twice and some never; workers
+        # of a service each read everything, and need different ones.
+        agreed = agreed_seed(params.seed, [self._name, params.tfds_split])
         config = tfds.ReadConfig(
             interleave_cycle_length=params.cycle_length or tf.data.AUTOTUNE,
             interleave_block_length=params.block_length,
             input_context=context,
-            # Hosts that shuffle files in different orders would read some twice and some never.
-            shuffle_seed=agreed_seed(params.seed, [self._name, params.tfds_split]),
+            shuffle_seed=None if self._served else agreed,
             repeat_filenames=repeats and not by_record,
             assert_cardinality=not repeats,
             skip_prefetch=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from provender.errors import SettingsError
@@ -59,13 +60,15 @@ class VersionSource:
         from provender.training.contents import contents_of
         from provender.training.feed.loading import plan
         from provender.training.feed.options import FeedOptions
+        from provender.training.feed.ranges import RecordRanges
         from provender.training.feed.routes import router
         from provender.training.leasing import reading
         from provender.upkeep import find_version
 
         self._reference = reference
         self._params = params
-        self._sharding = params.sharding and service.address is None
+        self._served = service.address is not None
+        self._sharding = params.sharding and not self._served
         self._features = features
         self._settings = settings or load_settings()
         catalog = open_catalog(self._settings)
@@ -81,7 +84,7 @@ class VersionSource:
         self._folder = store.path(self.version.path)
         self._records = plan(self.version, params.tfds_split, options, reference)
         self._facts = facts
-        self._store = store
+        self._ranges = RecordRanges(store, self.version.path, facts)
         self._refuse_unreachable(service)
 
     def _refuse_unreachable(self, service: DataService) -> None:
@@ -102,7 +105,8 @@ class VersionSource:
             self._reference, self._params.tfds_split, share.index, share.count, self._settings
         )
         pieces, dealt = self._pieces(share)
-        seed = agreed_seed(self._params.seed, [each.name for each in self._records])
+        names = [each.name for each in self._records]
+        seed = None if self._served else agreed_seed(self._params.seed, names)
         epochs = Epochs(self._params, dealt, seed, remote=is_remote(self._folder))
         return self._counted(self._units(pieces, epochs), pieces)
 
@@ -126,15 +130,14 @@ class VersionSource:
             return for_host(self._records, share.index, share.count, remainder), Share()
         if len(self._records) >= share.count:
             return self._records, share
-        parts = min(share.count * _PIECES, sum(len(each) for each in self._records))
-        if parts < share.count:
+        records = sum(map(len, self._records))
+        if records < share.count:
             raise SettingsError(
-                f"{share.count} hosts cannot share {parts} records.",
+                f"{share.count} hosts cannot share {records} records.",
                 where=self._reference,
                 hint="Use fewer hosts, or sharding: false to let each read all of them.",
             )
-        cut = [each for at in range(parts) for each in for_host(self._records, at, parts, "keep")]
-        return cut, share
+        return divided(self._records, min(share.count * _PIECES, records)), share
 
     def _units(self, pieces: Sequence[Records], epochs: Epochs) -> Any:
         import tensorflow as tf
@@ -149,7 +152,8 @@ class VersionSource:
                 tf.constant([each.start for each in pieces], tf.int64),
                 tf.constant([len(each) for each in pieces], tf.int64),
             )
-            return epochs.read(units, self._route.read, self._route.files)
+            read = checking_first(self._route.read, self._features)
+            return epochs.read(units, read, self._route.files)
         found = [self._bytes(each) for each in pieces]
         places = (
             tf.constant([each.address for each in found]),
@@ -162,13 +166,37 @@ class VersionSource:
 
     def _bytes(self, piece: Records) -> Piece:
         """Where the records of a piece lie in the file, by the version's offset index."""
-        from provender.training.feed.ranges import RecordRanges
-
         address = self._route.address(piece.name)
         if piece.whole:
             return Piece(address, 0, self._facts[piece.name].size)
-        offsets = RecordRanges(self._store, self.version.path, self._facts).offsets(piece.name)
+        offsets = self._ranges.offsets(piece.name)
         return Piece(address, int(offsets[piece.start]), int(offsets[piece.stop]))
+
+
+def divided(pieces: Sequence[Records], parts: int) -> list[Records]:
+    """Pieces cut where their records, taken together, are divided into equal parts.
+
+    Args:
+        pieces: consecutive records of files.
+        parts: as many as there are records, at most.
+
+    Returns:
+        At least ``parts`` pieces, in order: borders of files stay borders.
+    """
+    total = sum(map(len, pieces))
+    borders = iter([total * part // parts for part in range(1, parts + 1)])
+    border, begin = next(borders), 0
+    found = []
+    for each in pieces:
+        at = 0
+        while at < len(each):
+            stop = min(border - begin, len(each))
+            found.append(replace(each, start=each.start + at, stop=each.start + stop))
+            at = stop
+            if begin + at == border:
+                border = next(borders, total)
+        begin += len(each)
+    return found
 
 
 def _whole(address: Any, start: Any, stop: Any) -> Any:

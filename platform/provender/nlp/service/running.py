@@ -1,4 +1,7 @@
-"""A dispatcher or a worker, from its start to its stop."""
+"""A dispatcher or a worker, from its start to its stop.
+
+The server lives as long as the process, which has to end after these functions return.
+"""
 
 from __future__ import annotations
 
@@ -97,13 +100,15 @@ def run_dispatcher(options: DispatcherOptions, ready: Ready) -> None:
     folder = _work_dir(options.work_dir)
     with _guarded(port, place.host) as guard, _stop_asked() as stop:
         service = _service()
-        server = service.DispatchServer(
-            service.DispatcherConfig(
-                port=port,
-                work_dir=folder,
-                fault_tolerant_mode=folder is not None,
-                job_gc_timeout_ms=_milliseconds(options.job_timeout),
-                job_gc_check_interval_ms=_milliseconds(options.job_timeout / 5),
+        server = _kept(
+            service.DispatchServer(
+                service.DispatcherConfig(
+                    port=port,
+                    work_dir=folder,
+                    fault_tolerant_mode=folder is not None,
+                    job_gc_timeout_ms=_milliseconds(options.job_timeout),
+                    job_gc_check_interval_ms=_milliseconds(options.job_timeout / 5),
+                )
             )
         )
         address = joined(_named(place.host), port)
@@ -111,7 +116,6 @@ def run_dispatcher(options: DispatcherOptions, ready: Ready) -> None:
         with _told(status, place, f"grpc://{address}", ready):
             _until(stop, guard)
             status.stopping.set()
-            server._stop()
 
 
 def run_worker(options: WorkerOptions, ready: Ready) -> None:
@@ -132,12 +136,14 @@ def run_worker(options: WorkerOptions, ready: Ready) -> None:
         if not _awaited(host, dispatcher_port, options.wait, stop):
             return
         service = _service()
-        server = service.WorkerServer(
-            service.WorkerConfig(
-                dispatcher_address=joined(host, dispatcher_port),
-                worker_address=address,
-                port=port,
-                heartbeat_interval_ms=_milliseconds(options.heartbeat),
+        server = _kept(
+            service.WorkerServer(
+                service.WorkerConfig(
+                    dispatcher_address=joined(host, dispatcher_port),
+                    worker_address=address,
+                    port=port,
+                    heartbeat_interval_ms=_milliseconds(options.heartbeat),
+                )
             )
         )
 
@@ -155,13 +161,26 @@ def run_worker(options: WorkerOptions, ready: Ready) -> None:
             _until(stop, guard)
             status.stopping.set()
             _drain(server, options.drain)
-            server._stop()
 
 
 def _service() -> Any:
     import tensorflow as tf
 
     return tf.data.experimental.service
+
+
+_servers: list[Any] = []
+
+
+def _kept(server: Any) -> Any:
+    """Keeps a server from being stopped by TensorFlow when nothing refers to it any more.
+
+    Stopping waits for calls under way, for up to an hour where the dispatcher is gone, and holds
+    Python's lock meanwhile, so that not even a signal ends it. Nothing is lost without: journals
+    are written before calls are answered, and readers take a broken connection as a restart.
+    """
+    _servers.append(server)
+    return server
 
 
 def _milliseconds(seconds: float) -> int:

@@ -19,9 +19,8 @@ SPACE = "\u2581"
 class SentencePiece:
     """A SentencePiece model over prepared text.
 
-    Text is prepared as ALBERT and XLNet do: runs of whitespace become one space, quotation marks
-    written as two backquotes or two apostrophes become ``"``; with ``lower``, accents vanish (NFKD without
-    combining characters) and case does.
+    Text is prepared as TF-NLP does: runs of whitespace become one space; with ``lower``, accents
+    vanish (NFKD without combining characters) and so does case.
 
     Args:
         model: the model file.
@@ -75,8 +74,6 @@ class SentencePiece:
 
 def prepared(text: str, lower: bool) -> str:
     """A text as the model is given it."""
-    if "``" in text or "''" in text:
-        text = text.replace("``", '"').replace("''", '"')
     if lower and not text.isascii():
         text = unicodedata.normalize("NFKD", text)
         text = "".join(each for each in text if not unicodedata.combining(each))

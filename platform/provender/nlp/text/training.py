@@ -153,9 +153,7 @@ def train_sentencepiece(
     if model not in MODELS:
         raise SettingsError(f"--model must be unigram or bpe, got {model!r}.", where="--model")
     made = io.BytesIO()
-    lines = (
-        prepared(" ".join(each.split()), lower) for each in islice(_lines(sources), max_lines)
-    )
+    lines = (prepared(" ".join(each.split()), lower) for each in islice(_lines(sources), max_lines))
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=lines,

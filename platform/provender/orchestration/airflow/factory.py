@@ -131,6 +131,7 @@ def make_dag(
         SettingsError: Airflow cannot read the schedule.
     """
     from airflow.sdk import DAG
+    from airflow.sdk.definitions.param import ParamsDict
 
     said = entry.airflow or DagSettings()
     check_schedule(name, said.schedule, entry)
@@ -143,13 +144,15 @@ def make_dag(
         max_active_runs=1,
         max_active_tasks=said.parallel or 16,
         tags=sorted({"provender", *said.tags}),
-        params=asking.form(entry.manual_dir, workers),
         doc_md=page(name, entry, said),
         default_args=_defaults(said),
         auto_register=False,
     )
     with dag:
         _tasks(name, said, str(file) if file else None)
+    # Given after the tasks: a copy in each of them is checked again and again as the DAG is
+    # serialized, which costs ten times as much as all the rest.
+    dag.params = ParamsDict(asking.form(entry.manual_dir, workers))
     return dag
 
 

@@ -22,7 +22,6 @@ from openlineage.client.facet_v2 import (
 )
 
 from provender.catalog import Catalog
-from provender.orchestration.airflow.connection import settings_of
 from provender.orchestration.airflow.names import SCHEME
 from provender.orchestration.airflow.telling import SHOWN, Told
 from provender.questions.openlineage import Event, Exporter, producer
@@ -66,14 +65,14 @@ def lineage_of(told: Told) -> OperatorLineage:
     """What the stages of a task read and wrote, as the catalog has recorded it.
 
     Args:
-        told: what the task told; its run is known.
+        told: what the task told; its run and settings are known.
 
     Raises:
         ProvenderError: the catalog is away. The task itself is over by then.
     """
-    if told.run is None:
+    if told.run is None or told.settings is None:
         raise AssertionError
-    with Catalog.open(settings_of(told.run).catalog) as catalog:
+    with Catalog.open(told.settings.catalog) as catalog:
         exporter = Exporter(catalog)
         if told.published is not None:
             inputs, outputs = _of_version(catalog, exporter, told)

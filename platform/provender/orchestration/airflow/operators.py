@@ -57,7 +57,7 @@ class _Telling:
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage | None:
         """What the stages read and wrote, for OpenLineage; None where nothing is known."""
-        if self.told is None or self.told.run is None:
+        if self.told is None or self.told.run is None or self.told.settings is None:
             return None
         from provender.orchestration.airflow.lineage import lineage_of
 
@@ -167,7 +167,7 @@ class ManualFilesSensor(_Telling, BaseSensorOperator):
             outcome = staged.run_stage(doc, "manual", settings, tell=watcher(self.log))
         except ProvenderError as error:
             raise stop(error) from error
-        self.tell(context, Told((outcome,), doc.to_json(), "manual", doc))
+        self.tell(context, Told((outcome,), doc.to_json(), "manual", doc, settings))
         return PokeReturnValue(is_done=True, xcom_value=doc.to_json())
 
     def _preview(self, context: Context, ref: Any, settings: Any, options: Any) -> None:

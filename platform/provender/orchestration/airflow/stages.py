@@ -10,6 +10,7 @@ from provender.engine import staged
 from provender.engine.staged import Published, RunDoc, Unit
 from provender.orchestration.airflow.connection import settings_of
 from provender.orchestration.airflow.telling import Told, watcher
+from provender.settings import Settings
 
 _log = logging.getLogger("airflow.task")
 
@@ -19,8 +20,9 @@ Json = Mapping[str, Any]
 def download(run: Json) -> Told:
     """Fetches every URL; of a builder that cannot be taken apart, makes everything."""
     doc = RunDoc.from_json(run)
-    outcome = staged.run_stage(doc, "download", settings_of(doc), tell=watcher(_log))
-    return Told((outcome,), outcome.to_json(), run=doc)
+    settings = settings_of(doc)
+    outcome = staged.run_stage(doc, "download", settings, tell=watcher(_log))
+    return Told((outcome,), outcome.to_json(), run=doc, settings=settings)
 
 
 def plan_splits(run: Json, limit: int) -> Told:
@@ -29,15 +31,16 @@ def plan_splits(run: Json, limit: int) -> Told:
     settings = settings_of(doc)
     outcome = staged.run_stage(doc, "splits", settings, tell=watcher(_log))
     units = staged.pieces(doc, "examples", settings, limit=limit)
-    return Told((outcome,), [each.to_json() for each in units], run=doc)
+    return Told((outcome,), [each.to_json() for each in units], run=doc, settings=settings)
 
 
 def run_unit(run: Json, unit: Json) -> Told:
     """Encodes parts of splits, or writes shards."""
     doc, work = RunDoc.from_json(run), Unit.from_json(unit)
-    outcomes = staged.run_pieces(doc, work, settings_of(doc), tell=watcher(_log))
+    settings = settings_of(doc)
+    outcomes = staged.run_pieces(doc, work, settings, tell=watcher(_log))
     counts = {"stages": len(outcomes), "cached": sum(each.hit for each in outcomes)}
-    return Told(outcomes, counts, work.label, doc)
+    return Told(outcomes, counts, work.label, doc, settings)
 
 
 def plan_shards(run: Json, limit: int) -> Told:
@@ -46,7 +49,7 @@ def plan_shards(run: Json, limit: int) -> Told:
     settings = settings_of(doc)
     outcomes = staged.collect(doc, settings, tell=watcher(_log))
     units = staged.pieces(doc, "shards", settings, limit=limit)
-    return Told(outcomes, [each.to_json() for each in units], "examples", doc)
+    return Told(outcomes, [each.to_json() for each in units], "examples", doc, settings)
 
 
 def register(run: Json) -> Told:
@@ -54,7 +57,7 @@ def register(run: Json) -> Told:
     doc = RunDoc.from_json(run)
     settings = settings_of(doc)
     version = staged.register_version(doc, settings, tell=watcher(_log))
-    return _published(doc, version)
+    return _published(doc, settings, version)
 
 
 def publish(run: Json, inlet_events: Any = None, outlet_events: Any = None) -> Told:
@@ -69,7 +72,8 @@ def publish(run: Json, inlet_events: Any = None, outlet_events: Any = None) -> T
     from airflow.sdk.exceptions import AirflowSkipException
 
     doc = RunDoc.from_json(run)
-    version = staged.published(doc, settings_of(doc))
+    settings = settings_of(doc)
+    version = staged.published(doc, settings)
     if version.status != "published":
         raise AirflowSkipException(f"{version.name} is a trial: nobody is told.")
     [asset] = list(inlet_events)
@@ -77,7 +81,7 @@ def publish(run: Json, inlet_events: Any = None, outlet_events: Any = None) -> T
         raise AirflowSkipException(f"{version.name} has not changed since it was announced.")
     outlet_events[asset].extra = extra_of(version)
     _log.info("%s is announced: %s", version.name, extra_of(version))
-    return _published(doc, version)
+    return _published(doc, settings, version)
 
 
 def extra_of(version: Published) -> dict[str, Any]:
@@ -102,7 +106,7 @@ def _last(events: Any) -> str | None:
     return str((extra or {}).get("fingerprint", "")) or None
 
 
-def _published(doc: RunDoc, version: Published) -> Told:
+def _published(doc: RunDoc, settings: Settings, version: Published) -> Told:
     state = staged.RAN if version.changed else staged.CACHED
     why = {"cached": "nothing had to be done", "reused": "another run made it meanwhile"}
     outcome = staged.Outcome(
@@ -112,4 +116,4 @@ def _published(doc: RunDoc, version: Published) -> Told:
         (why.get(version.outcome, f"{version.name} is {version.status}"),),
         counts={"examples": sum(version.splits.values()), "bytes": version.bytes},
     )
-    return Told((outcome,), version.to_json(), version.name, doc, version)
+    return Told((outcome,), version.to_json(), version.name, doc, settings, version)

@@ -10,6 +10,7 @@ from typing import Any
 
 from provender.engine.plan import reason_text
 from provender.engine.staged import ABSENT, Outcome, Published, RunDoc, state_of
+from provender.settings import Settings
 
 SHOWN = 20
 """Stages of a task that its storage tab lists; of more it tells the number."""
@@ -26,6 +27,8 @@ class Told:
         value: what later tasks receive, JSON-ready.
         label: what the task works on, e.g. ``train-00002``; by default the first stage's key.
         run: the run, for the lineage.
+        settings: where its catalog is. Lineage is told from a forked process, which cannot ask
+            Airflow for a connection.
         published: the version that stands, for the lineage.
     """
 
@@ -33,6 +36,7 @@ class Told:
     value: Any = None
     label: str = ""
     run: RunDoc | None = None
+    settings: Settings | None = None
     published: Published | None = None
 
     @property

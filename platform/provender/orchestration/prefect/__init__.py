@@ -1,7 +1,7 @@
 """Prefect flows over the engine's stages.
 
-`prepare_dataset` builds one dataset, `refresh_all` all that the project names, and `retention` makes
-room. Each stage is a task; what is cached ends in a state named ``Cached`` whose message says why.
+`prepare_dataset` builds one dataset, `backfill` one for a span of time, `refresh_all` all that the
+project names, and `retention` makes room. Each stage is a task; what is cached ends in a state named ``Cached`` whose message says why.
 The catalog alone decides what is cached: Prefect's own cache is off everywhere.
 
 Importing this module costs nothing; the first use of a flow imports Prefect.
@@ -13,13 +13,14 @@ from importlib import import_module
 from typing import Any
 
 _PLACES = {
+    "backfill": "backfilling",
     "prepare_dataset": "preparing",
     "refresh_all": "refreshing",
     "retention": "retaining",
     "runner_of": "runners",
 }
 
-__all__ = ["prepare_dataset", "refresh_all", "retention", "runner_of"]
+__all__ = ["backfill", "prepare_dataset", "refresh_all", "retention", "runner_of"]
 
 
 def __getattr__(name: str) -> Any:

@@ -39,20 +39,35 @@ _SOURCES = 100
 )
 def prepare_dataset(
     dataset: p.Dataset,
-    manual_dir: p.ManualDir = None,
-    wait_for_manual: p.WaitMinutes = 0,
-    force: p.Stages = None,
-    workers: p.Workers = None,
-    num_shards: p.Shards = None,
-    max_examples: p.Most = None,
-    trial: p.Trial = False,
-    dry_run: p.DryRun = False,
-    allow: p.Allowed = None,
-    reason: p.Reason = None,
+    manual_dir: str | None = None,
+    wait_for_manual: p.Minutes = 0,
+    force: p.Stages | None = None,
+    workers: p.Count = None,
+    num_shards: p.Count = None,
+    max_examples: p.Count = None,
+    trial: bool = False,
+    dry_run: bool = False,
+    allow: list[str] | None = None,
+    reason: str | None = None,
     max_tasks: p.Tasks = staged.LIMIT,
-    config_file: p.ConfigFile = None,
+    config_file: str | None = None,
 ) -> Any:
     """Builds one version of a dataset; a rerun of what has not changed does nothing.
+
+    Args:
+        dataset: What to build: a name of provender.toml, a shipped or TFDS name, or file.py:Class, with /config and :version where wanted.
+        manual_dir: Folder of files that people must provide, as the workers see it.
+        wait_for_manual: Minutes to wait for files that people must provide.
+        force: Stages to run although nothing changed.
+        workers: Parts that each split is cut into for encoding.
+        num_shards: Shards of each split; by default TFDS's own rule.
+        max_examples: Stop each split after so many examples; makes a trial.
+        trial: Build without taking the version number.
+        dry_run: Only say what would be done, and why.
+        allow: Checks that may fail, such as max_drift:train/label.
+        reason: Why they may; kept with the version.
+        max_tasks: Most tasks that a stage is spread over.
+        config_file: The provender.toml, as the workers see it; by default the nearest one.
 
     Returns:
         The version that stands (`provender.engine.staged.Published`) as JSON; of a dry run the

@@ -20,9 +20,14 @@ from provender.settings import load_settings
     persist_result=False,
 )
 def refresh_all(
-    only: p.Only = None, max_tasks: p.Tasks = 64, config_file: p.ConfigFile = None
+    only: list[str] | None = None, max_tasks: p.Tasks = 64, config_file: str | None = None
 ) -> Any:
     """Builds every dataset that the project names, each as a flow run of its own, one after another.
+
+    Args:
+        only: Names of provender.toml; by default all of them.
+        max_tasks: Most tasks that a stage is spread over.
+        config_file: The provender.toml, as the workers see it; by default the nearest one.
 
     Returns:
         One row a dataset. The flow's state is ``Cached`` where nothing at all was done, and failed

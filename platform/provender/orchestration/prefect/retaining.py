@@ -21,12 +21,18 @@ from provender.upkeep.gc import collect, sweep
     persist_result=False,
 )
 def retention(
-    apply: p.Apply = False,
-    grace_days: p.GraceDays = 7,
-    keep: p.Keep = None,
-    config_file: p.ConfigFile = None,
+    apply: bool = False,
+    grace_days: p.Days = 7,
+    keep: p.Count = None,
+    config_file: str | None = None,
 ) -> dict[str, Any]:
     """Removes from the store what nothing needs; never what a reader leases or a build uses.
+
+    Args:
+        apply: Remove what is listed; else only list it.
+        grace_days: Keep what is younger, in days.
+        keep: Also retract and remove published versions beyond the newest so many of their dataset that have no alias and that nobody reads.
+        config_file: The provender.toml, as the workers see it; by default the nearest one.
 
     Returns:
         The report of ``provender gc --json``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +69,26 @@ def serve(settings: Settings, *, host: str, port: int, limit: int, tell: Tell) -
 
 
 def _serve(settings: Settings, limit: int, tell: Tell, about: Mapping[str, Any]) -> None:
-    import prefect
+    from prefect.runner import Runner
 
     from provender.orchestration.prefect.deploying import deployments
 
     found = deployments(settings)
     ensure_limit()
+    runner = Runner(limit=limit)
+    for each in found:
+        runner.add_deployment(each)
     tell({**about, "deployments": [f"{each.flow_name}/{each.name}" for each in found]})
-    prefect.serve(*found, limit=limit, print_starting_message=False)
+    # That is how it ends.
+    with suppress(KeyboardInterrupt, _stopped()):
+        asyncio.run(runner.start())
+
+
+def _stopped() -> type[BaseException]:
+    from prefect.exceptions import TerminationSignal
+
+    found: type[BaseException] = TerminationSignal
+    return found
 
 
 def ensure_limit() -> None:

@@ -63,6 +63,10 @@ def _asked(name: str, args: Sequence[str] | None) -> argparse.Namespace:
     )
     if name == "prepare_dataset":
         parser.add_argument("dataset", help="what to build, e.g. digits or xsum:1.1.0")
+    if name == "backfill":
+        parser.add_argument("dataset", help="a dataset of provender.toml that is cut by time")
+        parser.add_argument("first", help="its first piece, e.g. 2026-11-01")
+        parser.add_argument("last", help="its last piece, which is included")
     if name != "retention":
         parser.add_argument("--runner", help="threads[:N], processes[:N] or dask:tcp://host:8786")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=JSON", dest="given")
@@ -74,9 +78,9 @@ def _asked(name: str, args: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _parameters(asked: argparse.Namespace) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if hasattr(asked, "dataset"):
-        found["dataset"] = asked.dataset
+    found: dict[str, Any] = {
+        name: getattr(asked, name) for name in ("dataset", "first", "last") if hasattr(asked, name)
+    }
     for each in asked.given:
         name, _, text = each.partition("=")
         try:

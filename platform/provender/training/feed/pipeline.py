@@ -114,9 +114,10 @@ def _passes(pieces: Sequence[Piece], route: Route, options: FeedOptions) -> Data
     stop = _FOR_EVER if options.repeat is None else options.epoch + options.repeat
     if first >= stop:
         return _records((), route, options, None)
-    later = tf.data.Dataset.range(first + 1, stop).flat_map(one)
     begun = _rest_of_pass(pieces, route, options, rest, lambda: one(first))
-    return begun if first + 1 == stop else begun.concatenate(later)
+    if first + 1 == stop:
+        return begun
+    return begun.concatenate(tf.data.Dataset.range(first + 1, stop).flat_map(one))
 
 
 def _rest_of_pass(

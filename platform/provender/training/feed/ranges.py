@@ -84,12 +84,7 @@ class RecordRanges:
         rel = f"{self.folder}/{name}"
         now = self.store.stat(rel)
         if now is None or now.token != known.token:
-            raise DamageError(
-                f"{name} is {'missing' if now is None else 'not the file that was published'}.",
-                where=self.store.path(rel),
-                hint="`provender verify` says whether its content is; it notes a good copy.",
-                facts={"published": known.token, "found": now.token if now else None},
-            )
+            raise _replaced(self.store.path(rel), known.token, now.token if now else None)
 
     def read(self, name: str, start: int, stop: int) -> list[bytes]:
         """The payloads of the records ``start`` to ``stop`` of a shard, checked.
@@ -119,3 +114,30 @@ class RecordRanges:
             body = data[offset + HEADER_BYTES : offset + HEADER_BYTES + length + 4]
             found.append(check_body(body, length, **spot))
         return found
+
+
+def refuse_replaced(store: Store, folder: str, facts: Mapping[str, FileFacts]) -> None:
+    """Looks once whether all shards of a version are the files that were published.
+
+    Args:
+        store: where the version lies.
+        folder: the version's path in the store.
+        facts: file name -> what was recorded of each file.
+
+    Raises:
+        DamageError: a shard is missing, or was replaced.
+    """
+    tokens = {f"{folder}/{name}": f.token for name, f in facts.items() if f.split and f.token}
+    for rel, now in store.stat_many(list(tokens)).items():
+        if now is None or now.token != tokens[rel]:
+            raise _replaced(store.path(rel), tokens[rel], now.token if now else None)
+
+
+def _replaced(where: str, published: str, found: str | None) -> DamageError:
+    name = where.rpartition("/")[2]
+    return DamageError(
+        f"{name} is {'missing' if found is None else 'not the file that was published'}.",
+        where=where,
+        hint="`provender verify` says whether its content is; it notes a good copy.",
+        facts={"published": published, "found": found},
+    )

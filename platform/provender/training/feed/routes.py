@@ -20,7 +20,7 @@ from provender.errors import StoreError
 from provender.training.contents import FileFacts
 from provender.training.feed.options import FeedOptions
 from provender.training.feed.plan import Piece
-from provender.training.feed.ranges import RecordRanges
+from provender.training.feed.ranges import RecordRanges, refuse_replaced
 from provender.training.shard_cache import CacheFull, HeldShard, ShardCache, ShardKey
 
 if TYPE_CHECKING:
@@ -199,6 +199,7 @@ def router(
 
     Raises:
         StoreError: ``native`` for a store that TensorFlow cannot open.
+        DamageError: ``native``, and a shard is not the one that was published.
     """
     folder = store.path(version.path)
     route = options.route
@@ -208,6 +209,9 @@ def router(
             where=folder,
             hint="Use route='cache'.",
         )
+    if route == "native" and not store.is_local:
+        # TensorFlow knows nothing of generations, so they are compared before it opens anything.
+        refuse_replaced(store, version.path, facts)
     if route == "native" or (route == "auto" and store.is_local):
         return Route(lambda name: f"{folder}/{name}")
     ranges = RecordRanges(store, version.path, facts)

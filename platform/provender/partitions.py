@@ -1,0 +1,190 @@
+"""Datasets in pieces of time: what a piece is called, where it begins, and which pieces a span has.
+
+A piece is a builder config whose name is an ISO 8601 date or a part of one, in UTC:
+
+    year 2026    month 2026-11    week 2026-W48    day 2026-11-29    hour 2026-11-29T05
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from provender.errors import SettingsError
+
+_SHAPES = {
+    "year": (r"\d{4}", "%Y"),
+    "month": (r"\d{4}-\d{2}", "%Y-%m"),
+    "week": (r"\d{4}-W\d{2}", "%G-W%V"),
+    "day": (r"\d{4}-\d{2}-\d{2}", "%Y-%m-%d"),
+    "hour": (r"\d{4}-\d{2}-\d{2}T\d{2}", "%Y-%m-%dT%H"),
+}
+GRAINS = tuple(_SHAPES)
+
+CRON = {
+    "year": "0 0 1 1 *",
+    "month": "0 0 1 * *",
+    "week": "0 0 * * 1",
+    "day": "0 0 * * *",
+    "hour": "0 * * * *",
+}
+"""When a piece has just ended, as a cron expression in UTC."""
+
+_LONGEST = 20_000
+"""Most pieces of one span: more is a slip of the pen."""
+
+
+@dataclass(frozen=True, order=True)
+class Partition:
+    """One piece of time.
+
+    Attributes:
+        start: its first moment, UTC.
+        grain: ``hour``, ``day``, ``week``, ``month`` or ``year``.
+    """
+
+    start: datetime
+    grain: str
+
+    @property
+    def name(self) -> str:
+        """The name of the builder config, e.g. ``2026-11-29``."""
+        return self.start.strftime(_SHAPES[self.grain][1])
+
+    @property
+    def stop(self) -> datetime:
+        """The first moment after it, UTC."""
+        return self.next().start
+
+    def next(self) -> Partition:
+        """The piece that follows."""
+        start = self.start
+        if self.grain == "year":
+            return Partition(start.replace(year=start.year + 1), self.grain)
+        if self.grain == "month":
+            # The 28th and four days are in the month after, whichever month it is.
+            return Partition((start + timedelta(days=32)).replace(day=1), self.grain)
+        days = {"week": 7, "day": 1}.get(self.grain, 0)
+        return Partition(start + (timedelta(days=days) or timedelta(hours=1)), self.grain)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def check_grain(grain: str, where: str) -> str:
+    """A grain as it is.
+
+    Args:
+        grain: what somebody wrote.
+        where: named in the error.
+
+    Raises:
+        SettingsError: there is no such grain.
+    """
+    if grain in GRAINS:
+        return grain
+    near = difflib.get_close_matches(str(grain), GRAINS, 1, 0.4)
+    raise SettingsError(
+        f"A dataset is not cut by {grain!r}.",
+        where=where,
+        hint=(f"Did you mean {near[0]}? " if near else "") + f"There are: {', '.join(GRAINS)}.",
+        facts={"key": "partition"},
+    )
+
+
+def partition_of(moment: datetime, grain: str) -> Partition:
+    """The piece that a moment lies in.
+
+    Args:
+        moment: any time; without a zone it is UTC.
+        grain: one of `GRAINS`.
+    """
+    moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    start = moment.replace(minute=0, second=0, microsecond=0)
+    if grain != "hour":
+        start = start.replace(hour=0)
+    if grain == "week":
+        start -= timedelta(days=start.weekday())
+    elif grain == "month":
+        start = start.replace(day=1)
+    elif grain == "year":
+        start = start.replace(month=1, day=1)
+    return Partition(start, grain)
+
+
+def parse_partition(name: str, grain: str | None = None, *, where: str = "") -> Partition:
+    """Reads the name of a piece.
+
+    Args:
+        name: e.g. ``2026-11-29``.
+        grain: what it must be; None takes what its shape says.
+        where: named in the error.
+
+    Raises:
+        SettingsError: it is no such name, or there is no such day.
+    """
+    for each, (shape, form) in _SHAPES.items():
+        if re.fullmatch(shape, name) and grain in (None, each):
+            try:
+                if each == "week":
+                    start = datetime.strptime(f"{name}-1", "%G-W%V-%u")
+                else:
+                    start = datetime.strptime(name, form)
+            except ValueError:
+                break
+            return Partition(start.replace(tzinfo=UTC), each)
+    example = Partition(datetime(2026, 11, 30, tzinfo=UTC), grain or "day").name
+    raise SettingsError(
+        f"{name!r} names no {grain or 'piece of time'}.",
+        where=where or None,
+        hint=f"Such as {example}.",
+    )
+
+
+def span(first: str, last: str, grain: str) -> list[Partition]:
+    """All pieces from one to another, both included.
+
+    Args:
+        first: a date as ISO 8601 has it: ``2026-11-01``, or the name of a piece.
+        last: likewise.
+        grain: one of `GRAINS`.
+
+    Raises:
+        SettingsError: one of them is no date; the first comes after the last; or there are too
+            many pieces between them.
+    """
+    begin, end = _moment(first, grain, "--from"), _moment(last, grain, "--to")
+    if begin > end:
+        raise SettingsError(f"{begin} comes after {end}.", where="--from, --to")
+    found: list[Partition] = []
+    for each in _from(begin):
+        if each > end:
+            return found
+        if len(found) == _LONGEST:
+            break
+        found.append(each)
+    raise SettingsError(
+        f"From {begin} to {end} there are more than {_LONGEST:,} pieces.",
+        where="--from, --to",
+        hint="Is the grain right? Else take several spans, one after the other.",
+    )
+
+
+def _from(first: Partition) -> Iterator[Partition]:
+    each = first
+    while True:
+        yield each
+        each = each.next()
+
+
+def _moment(text: str, grain: str, where: str) -> Partition:
+    for each, (shape, _) in _SHAPES.items():
+        if re.fullmatch(shape, text):
+            return partition_of(parse_partition(text, each, where=where).start, grain)
+    try:
+        return partition_of(datetime.fromisoformat(text), grain)
+    except ValueError:
+        return parse_partition(text, grain, where=where)

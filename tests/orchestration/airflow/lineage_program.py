@@ -1,0 +1,12 @@
+"""Runs the DAG of a dataset twice with OpenLineage at work, in a process of its own."""
+
+from __future__ import annotations
+
+import sys
+
+from provender.orchestration.airflow.factory import build
+
+if __name__ == "__main__":
+    dag = build(sys.argv[1], sys.argv[2]).dags[sys.argv[2]]
+    states = [str(dag.test().state) for _ in range(2)]
+    print(f"ended: {states}", flush=True)
