@@ -13,16 +13,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core-$(shell cat requirements.lock pyproject.toml 2>/dev/null | cksum | cut -d' ' -f1)
 DEV := $(subst .core,.dev,$(CORE))
+AIRFLOW := $(subst .core,.airflow,$(CORE))
 EXTRAS := airflow,prefect,nlp,ui,dev
 WORKERS ?= 2
 
-.PHONY: demo test test-all browser beam-env lint bench lock clean help
+.PHONY: demo airflow test test-all browser beam-env lint bench lock clean help
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(CORE)  ## build real datasets, twice, then with one line changed
 	@$(BIN)/python examples/demo.py
+
+airflow: $(AIRFLOW)  ## Airflow with two datasets, in a browser; Ctrl-C ends it
+	@$(BIN)/python examples/airflow/local_airflow.py
 
 test: $(DEV) browser  ## the tests, under 20 minutes on 2 cores
 	$(BIN)/pytest -m 'not slow' -n $(WORKERS) --dist loadfile -q
@@ -82,6 +86,11 @@ $(DEV): $(CORE)
 	@echo "Setting up .venv for tests (once)"
 	@$(BIN)/uv pip install -q --compile-bytecode -c requirements.lock -e '.[$(EXTRAS)]'
 	@rm -f $(VENV)/.dev-* && touch $@
+
+$(AIRFLOW): $(CORE)
+	@echo "Setting up .venv for Airflow (once)"
+	@$(BIN)/uv pip install -q --compile-bytecode -c requirements.lock -e '.[airflow,ui]'
+	@rm -f $(VENV)/.airflow-* && touch $@
 
 clean:  ## remove what was set up and built
 	rm -rf $(VENV) $(BEAM) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

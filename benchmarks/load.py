@@ -3,12 +3,15 @@
 Three versions: text (200,000 x 1 KB and a label), images (20,000 PNG of 32 x 32 x 3) and nested
 ragged values (50,000). Each reader runs in a process of its own over files in the page cache;
 examples a second of wall time and microseconds of CPU an example, without imports, median of 3.
+Last, a cold process from its start to its first batch, imports included, beside one that does nothing but
+import TensorFlow.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -76,6 +79,20 @@ class BenchNested(_Base, skip_registration=True):
                 ],
             }
 """
+
+COLD = {
+    "import tensorflow": "import tensorflow",
+    "provender": """
+import sys, provender
+settings = provender.load_settings(cwd=sys.argv[2], environ={"HOME": sys.argv[2]})
+next(iter(provender.load(sys.argv[3], split="train", batch_size=256, settings=settings)))
+""",
+    "tfds batch_size=256": """
+import sys, tensorflow_datasets as tfds
+builder = tfds.builder_from_directory(sys.argv[1])
+next(iter(builder.as_dataset(split="train", batch_size=256)))
+""",
+}
 
 # `padded_batch`, which TFDS's batch_size uses, takes no ragged values, nor does a bare spec.
 NESTED_READERS = ("provender", "tfds .batch(256)")
@@ -158,6 +175,26 @@ def main() -> None:
                 ]
                 rows[reader] = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
             _show(cls, rows)
+            if cls == "BenchText":
+                cold = {name: [] for name in COLD}
+                for _ in range(args.rounds):
+                    for name, runs in cold.items():
+                        runs.append(_cold(COLD[name], folder, home, built.version.dataset))
+        print(f"\nfirst batch of a cold process\n{'':24}{'wall s':>8}{'CPU s':>8}")
+        for name, runs in cold.items():
+            wall, cpu = (statistics.median(each) for each in zip(*runs, strict=True))
+            print(f"{name:24}{wall:8.2f}{cpu:8.2f}")
+
+
+def _cold(program: str, *args: str) -> tuple[float, float]:
+    """Wall and CPU seconds of a whole process."""
+    before = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-c", program, *args], stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"a cold process ended with {process.returncode}:\n{program}")
+    return time.perf_counter() - before, used.ru_utime + used.ru_stime
 
 
 def _run(folder: str, home: str, name: str, reader: str) -> dict[str, float]:

@@ -290,3 +290,26 @@ def test_ranges_are_all_pieces_in_order_and_no_more_than_asked_for(counts, limit
     flat = [(split, i) for each in found for split, a, b, of in each for i in range(a, b)]
     assert flat == [(split, i) for split, count in counts.items() for i in range(count)]
     assert all(of == counts[split] for each in found for split, _, _, of in each)
+
+
+@pytest.mark.parametrize("style", ["GoldenSharded", "GoldenOpaque", "GoldenInOrder"])
+def test_every_kind_of_builder(project, tmp_path, style: str) -> None:
+    source = Path(staged_program.__file__).with_name("golden_builders.py").read_text()
+    project.write("golden.py", source)
+    ref = ref_of(project, f"golden.py:{style}")
+    done = drive(ref, project.settings, workers=2)
+    elsewhere = load_settings(
+        store=str(tmp_path / "other"), environ={"HOME": str(tmp_path / "home")}
+    )
+    session = open_session(DatasetRef.parse(ref), elsewhere, Options(workers=1))
+    with session.catalog:
+        built = build(session)
+    assert done.published is not None
+    assert done.published.fingerprint == built.version.fingerprint
+    assert done.published.splits == {each.name: each.examples for each in built.version.splits}
+    whole = style == "GoldenOpaque"
+    assert bool(done.units["shards"]) != whole and (style == "GoldenInOrder") == bool(
+        done.units["examples"]
+    )
+    again = drive(ref, project.settings, run="2", workers=2)
+    assert again.states == {"cached"}

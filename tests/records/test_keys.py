@@ -64,3 +64,26 @@ def test_keys_that_tfds_refuses(key: Any) -> None:
 def test_an_int_too_large_to_order_by() -> None:
     with pytest.raises(BuilderError, match="too large"):
         KeyHasher("train", in_order=True).digest(1 << 127, 3)
+
+
+@settings(deadline=None)
+@given(
+    places=st.lists(st.integers(0, 2**128 - 1), min_size=1, max_size=50),
+    shards=st.integers(1, 40),
+)
+def test_ranges_follow_the_order(places: list[int], shards: int) -> None:
+    from provender.records.shards import range_shard
+
+    found = [range_shard(place, shards, max(places)) for place in sorted(places)]
+    assert found == sorted(found)
+    assert found[0] >= 0
+    assert found[-1] == (shards - 1 if max(places) else 0)
+
+
+@given(key=st.integers(-(2**100), 2**100))
+def test_places_are_what_tfds_sorts_by(key: int) -> None:
+    from tensorflow_datasets.core import hashing
+
+    hashed, plain = KeyHasher("train"), KeyHasher("train", in_order=True)
+    assert hashed.place(hashed.digest(key, 0)) == hashing.Hasher("train").hash_key(key)
+    assert plain.place(plain.digest(key, 0)) == key

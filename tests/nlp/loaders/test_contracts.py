@@ -128,6 +128,12 @@ CASES: dict[str, tuple[str, str, dict[str, Any], Expected]] = {
         {**SHORT, "reuse_length": 0, "permutation_size": 32},
         XLNET,
     ),
+    "xlnet-large-batch": (
+        "XLNetPretrainDataConfig",
+        "xlnet",
+        {**SHORT, "global_batch_size": 70},
+        XLNET,
+    ),
     "sentence": (
         "SentencePredictionDataConfig",
         "labelled",

@@ -27,6 +27,7 @@ PROGRAM = Path(__file__).with_name("peer_program.py")
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(1800),
     pytest.mark.skipif(
         not PEER,
         reason="PROVENDER_TEST_TF_MODELS_PYTHON does not name a Python with tf-models-official",

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from provender.errors import SettingsError
+from provender.errors import MissingFiles, SettingsError
 from provender.nlp.order import IndexedSource, Input, indexed_source
 from provender.settings import Settings
 
@@ -217,7 +217,6 @@ def test_large_records_come_in_small_blocks(make_files: Make, tmp_path: Path, se
     ("inputs", "options", "words"),
     [
         ({"a": "a"}, {"weights": {"b": 1}}, "Weights are given for 'b', the sources are 'a'"),
-        ("gs://bucket/a.tfrecord", {}, "reads local files"),
         ("a", {"hosts": 5}, "cannot be shared by 5 hosts"),
     ],
 )
@@ -233,6 +232,25 @@ def test_what_cannot_be_read(
     hosts = options.pop("hosts", 1)
     with pytest.raises(SettingsError, match=words):
         indexed_source(named, global_batch_size=4, settings=settings, **options).dataset(0, hosts)
+
+
+def test_remote_files_are_kept_in_the_shard_cache(make_files: Make, settings: Settings) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    paths = make_files("news", 20, 11)
+    memory = fsspec.filesystem("memory")
+    for each in paths:
+        memory.put(str(each), f"/order-files/{each.name}")
+    remote = [f"memory://order-files/{each.name}" for each in paths]
+    options = {"global_batch_size": BATCH, "settings": settings}
+    far, near = (indexed_source(Input(files=each), **options) for each in (remote, paths))
+    assert steps_of(far, 2, 3) == steps_of(near, 1, 3)
+    assert far.state.as_dict() == near.state.as_dict()
+    kept = sorted(each.read_bytes() for each in (settings.home / "shards").rglob("?" * 64))
+    assert kept == sorted(each.read_bytes() for each in paths)
+    memory.rm("/order-files", recursive=True)
+    assert steps_of(far, 1, 3) == steps_of(near, 1, 3)
+    with pytest.raises(MissingFiles, match="no such file"):
+        indexed_source(Input(files=remote), **options)
 
 
 @pytest.mark.parametrize("given", [{}, {"files": ["a"], "version": "b"}])

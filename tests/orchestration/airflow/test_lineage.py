@@ -11,32 +11,30 @@ from typing import Any
 
 from tests.orchestration.airflow import lineage_program
 from tests.orchestration.airflow.conftest import AirflowProject
+from tests.questions.openlineage_schema import faults
+
+from provender.questions.openlineage import producer
 
 PASSWORD = "hunter2hunter2"
 
 
-def told(project: AirflowProject, dag_id: str, file: Path) -> tuple[list[dict[str, Any]], str]:
-    """Runs a DAG twice; gives all events, and all that was logged."""
+def told(
+    project: AirflowProject, dag_id: str, file: Path, state: str, **connection: Any
+) -> tuple[list[dict[str, Any]], str]:
+    """Runs a DAG twice with a connection to its catalog; gives all events, and all that was logged."""
     transport = {"type": "file", "log_file_path": str(file), "append": True}
     environ = {
         **os.environ,
         "AIRFLOW__OPENLINEAGE__DISABLED": "False",
         "AIRFLOW__OPENLINEAGE__NAMESPACE": "tests",
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
-        # SQLite has no password, but what a connection holds must not show anywhere.
-        "AIRFLOW_CONN_PROVENDER_CATALOG": json.dumps(
-            {
-                "conn_type": "sqlite",
-                "host": str(project.root / "store/catalog.db"),
-                "password": PASSWORD,
-            }
-        ),
+        "AIRFLOW_CONN_PROVENDER_CATALOG": json.dumps({**connection, "password": PASSWORD}),
     }
     done = subprocess.run(
         [sys.executable, lineage_program.__file__, str(project.root / "dags/provender.py"), dag_id],
         capture_output=True, text=True, check=True, env=environ,
     )  # fmt: skip
-    assert "ended: ['success', 'success']" in done.stdout
+    assert f"ended: {[state, state]}" in done.stdout
     events = [json.loads(line) for line in file.read_text().splitlines()]
     return events, done.stdout + done.stderr + file.read_text()
 
@@ -45,7 +43,10 @@ def test_events_say_what_was_read_and_made_and_what_was_cached(
     project: AirflowProject, tmp_path: Path
 ) -> None:
     dag = project.dataset("lineage")
-    events, all_of_it = told(project, dag, tmp_path / "events.jsonl")
+    # SQLite has no password, but what a connection holds must not show anywhere.
+    place = str(project.root / "store/catalog.db")
+    file = tmp_path / "events.jsonl"
+    events, all_of_it = told(project, dag, file, "success", conn_type="sqlite", host=place)
     done: dict[str, list[dict[str, Any]]] = {}
     for event in events:
         if event["eventType"] == "COMPLETE":
@@ -65,19 +66,30 @@ def test_events_say_what_was_read_and_made_and_what_was_cached(
     assert {each["outputs"][0]["name"].partition("/")[0] for each in (one, two)} == {"artifact"}
     assert one["inputs"] and one["run"]["facets"]["provender_cache"]["stages"][0]["why"]
     assert PASSWORD not in all_of_it
-    _well_formed(events)
+    assert [fault for event in events for fault in faults(_ours(event))] == []
 
 
-def _well_formed(events: list[dict[str, Any]]) -> None:
-    """Every event and facet has what the specification asks of all of them."""
-    assert events
-    for event in events:
-        assert {"eventType", "eventTime", "producer", "schemaURL", "run", "job"} <= event.keys()
-        sets = [*event.get("inputs", ()), *event.get("outputs", ())]
-        facets = [*event["run"]["facets"].values(), *event["job"].get("facets", {}).values()]
-        facets += [facet for each in sets for facet in each.get("facets", {}).values()]
-        facets += [facet for each in sets for facet in each.get("outputFacets", {}).values()]
-        for facet in facets:
-            assert facet["_producer"] and facet["_schemaURL"], facet
-        for each in sets:
-            assert each["namespace"] and each["name"]
+def test_a_catalog_that_is_away_is_named_without_its_password(
+    project: AirflowProject, tmp_path: Path
+) -> None:
+    dag = project.dataset("unreached")
+    where = {"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "login": "ada"}
+    file = tmp_path / "events.jsonl"
+    _, all_of_it = told(project, dag, file, "failed", **where, schema="lineage")
+    assert "CatalogError" in all_of_it and "127.0.0.1:1/lineage" in all_of_it
+    assert PASSWORD not in all_of_it
+
+
+def _ours(event: dict[str, Any]) -> dict[str, Any]:
+    """The event without the facets that Airflow adds, and without those of other versions."""
+    for holder in (event["run"], event["job"]):
+        kept = {n: f for n, f in holder.get("facets", {}).items() if f["_producer"] == producer()}
+        holder["facets"] = kept
+    for each in [*event.get("inputs", ()), *event.get("outputs", ())]:
+        facets = each.get("facets", {})
+        assert all(facet["_producer"] == producer() for facet in facets.values())
+        if links := facets.pop("symlinks", None):
+            assert links["_schemaURL"].endswith("#/$defs/SymlinksDatasetFacet")
+            [link] = links["identifiers"]
+            assert link == {"namespace": "provender", "name": "lineage", "type": "DATASET"}
+    return event

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine import golden_builders
 from tests.orchestration.airflow.conftest import AirflowProject, Run
 
 from provender.catalog import Catalog
@@ -242,6 +243,21 @@ def test_what_is_away_is_a_clear_error_and_the_next_run_succeeds(
     assert run.state == "failed" and run.states["publish"] == "upstream_failed"
     toml.write_text(good)
     assert project.run(dag).state == "success"
+
+
+@pytest.mark.parametrize(
+    ("style", "skipped"),
+    [("GoldenOpaque", {"encode_examples", "write_shards"}), ("GoldenSharded", {"encode_examples"})],
+)
+def test_stages_that_a_builder_does_not_have_are_skipped(
+    project: AirflowProject, style: str, skipped: set[str]
+) -> None:
+    project.write("golden.py", Path(golden_builders.__file__).read_text())
+    name = style.lower()
+    project.write(f"datasets/{name}.toml", f'[datasets.{name}]\nbuilder = "../golden.py:{style}"\n')
+    run = project.run(f"provender_{name}")
+    assert {task for task, state in run.states.items() if state == "skipped"} == skipped
+    assert run.states["publish"] == "success" and len(events_of(name)) == 1
 
 
 def test_a_dataset_that_nobody_knows_fails_at_once_and_says_what_comes_near(

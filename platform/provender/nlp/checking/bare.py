@@ -6,6 +6,7 @@ Run as ``python -P -m provender.nlp.checking.bare REQUEST RESULT``; both are JSO
 from __future__ import annotations
 
 import json
+import re
 import sys
 import traceback
 from collections.abc import Mapping
@@ -28,6 +29,10 @@ _HINTS = {
     "spec": "element_spec is told from the configuration alone.",
     "batches": _OUTSIDE,
 }
+
+
+_ASSERTED = re.compile(r"assertion failed: \[(.*?)\]", re.S)
+"""What a check inside a pipeline says, among what TensorFlow says around it."""
 
 
 class _Stop(Exception):
@@ -130,6 +135,9 @@ def _none(params: Any) -> list[Finding]:
 def _finding(step: str, error: Exception) -> Finding:
     if isinstance(error, ProvenderError):
         return Finding(step, ERROR, error.message, error.where or "", error.hint or _HINTS[step])
+    told = _ASSERTED.search(str(error))
+    if told:
+        return Finding(step, ERROR, told[1], hint="Mend the data or the configuration.")
     first = str(error).strip().splitlines() or [""]
     # TensorFlow puts what Python code inside its functions raised at the end.
     shown = first[-1].strip() if first[0].startswith("in user code") else first[0]

@@ -15,7 +15,7 @@ from provender.nlp.config import Config
 _LOADERS = "provender.nlp.loaders"
 REGISTERED = {
     "bert_pretrain": f"{_LOADERS}:BertPretrainDataConfig",
-    "bert_pretrain_dynamic": "provender.nlp.dynamic.loader:BertPretrainDataConfig",
+    "bert_pretrain_dynamic": "provender.nlp.dynamic.loader:BertPretrainDynamicDataConfig",
     "bert_pretrain_text": f"{_LOADERS}:BertPretrainTextDataConfig",
     "dual_encoder": f"{_LOADERS}:DualEncoderDataConfig",
     "question_answering": f"{_LOADERS}:QADataConfig",

@@ -20,12 +20,16 @@ from provender.nlp.loaders.batching import (
     decoded_batches,
     full_batches,
     reading_whole_batches,
+    rebatched,
     rows_of,
     with_seeds,
 )
 from provender.nlp.loaders.permutation import attention, targets
 from provender.nlp.loaders.spans import STRATEGIES, Spans, choose
 from provender.nlp.registry import register_data_loader_cls
+
+_CHUNK = 64
+"""Rows masked together: what is in between holds several times their [L, L] masks."""
 
 _LOG = logging.getLogger("provender.nlp")
 
@@ -135,9 +139,12 @@ class XLNetPretrainDataLoader(ConfiguredLoader):
 
         def batched(dataset: Any, context: Any) -> Any:
             rows = rows_of(params, context)
-            data = decoded_batches(dataset, self.features(), rows)
+            chunk = min(rows, _CHUNK)
+            data = decoded_batches(dataset, self.features(), chunk)
             data = with_seeds(data, params.seed, context, self._predicted)
-            return full_batches(data, rows, params)
+            if chunk == rows:
+                return full_batches(data, rows, params)
+            return rebatched(data, rows, params)
 
         return reading_whole_batches(params, self.features(), batched).read(input_context)
 

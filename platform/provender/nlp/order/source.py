@@ -19,9 +19,11 @@ from provender.nlp.order.mixing import shares_of
 from provender.nlp.order.plan import GlobalOrder, HostSlice, SourceFacts, one_pass
 from provender.nlp.order.report import OrderReport
 from provender.nlp.order.state import InputState, Step
+from provender.store.paths import split_scheme
 
 if TYPE_CHECKING:
     from provender.settings import Settings
+    from provender.training.shard_cache import HeldShard
 
 _BLOCK = 1024
 _BLOCK_BYTES = 4 << 20
@@ -36,7 +38,8 @@ class Input:
     """One source of a global order: files, or a published version.
 
     Attributes:
-        files: local uncompressed TFRecord files, in order.
+        files: uncompressed TFRecord files at any fsspec address, in order; remote ones are kept in
+            the shard cache.
         version: a reference of a published version, instead of files.
         split: a split expression of it.
     """
@@ -113,21 +116,24 @@ def indexed_source(
 def _files(wanted: Input, settings: Settings) -> list[RecordFile]:
     if wanted.version:
         return _version_files(wanted, settings)
-    found = []
-    for each in map(str, wanted.files):
-        if "://" in each and not each.startswith("file://"):
-            raise SettingsError(
-                "A global order reads local files, and this one is remote.",
-                where=each,
-                hint="Copy it to a local disk, or publish it as a version, which is cached.",
-            )
-        path = Path(each.removeprefix("file://"))
-        offsets = offsets_of(path, settings.home)
-        found.append(RecordFile(path.name, 0, len(offsets) - 1, partial(_given, path, offsets)))
-    return found
+    return [_plain_file(str(each), settings.home) for each in wanted.files]
 
 
-def _given(path: Path, offsets: np.ndarray) -> tuple[Path, np.ndarray]:
+def _plain_file(address: str, home: Path) -> RecordFile:
+    scheme, rest = split_scheme(address)
+    held = None
+    if scheme != "file" or "::" in address:
+        from provender.nlp.order.remote import local_copy
+
+        held = local_copy(address, home)
+    path = held.path if held else Path(rest)
+    offsets = offsets_of(path, home)
+    name = address.rpartition("/")[2]
+    return RecordFile(name, 0, len(offsets) - 1, partial(_given, path, offsets, held))
+
+
+def _given(path: Path, offsets: np.ndarray, held: HeldShard | None) -> tuple[Path, np.ndarray]:
+    del held  # is only to live as long as what may ask for the file
     return path, offsets
 
 

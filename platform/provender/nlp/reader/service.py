@@ -108,9 +108,11 @@ class DataService:
         first = context.input_pipeline_id * replicas
         consumers = context.num_input_pipelines * replicas
         service = tf.data.experimental.service
-        # Registered once and not by each consumer, whose function is a graph in which the
-        # dataset's options cannot be read.
-        known = service.register_dataset(self.address, dataset)
+        # Not registered by each consumer: its function is a graph, in which the dataset's options
+        # cannot be read, and in which `deterministic=False` takes hold of the service's own map, so
+        # that a step gets batches of two lengths. And under one name by all hosts: rounds of two
+        # datasets would wait for each other without end.
+        known = service.register_dataset(self.address, dataset, dataset_id=self.job_name)
 
         def consumer(number: Any) -> Any:
             return service.from_dataset_id(

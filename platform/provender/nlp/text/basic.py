@@ -27,33 +27,32 @@ _ASCII = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
 _REMOVED = ("\x00", "\ufffd")
 _CATEGORIES_REMOVED = ("Cc", "Cf")
 
-# The CJK Unified Ideographs blocks, their extensions A to E and the compatibility ideographs.
-_CJK = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
+# The CJK Unified Ideographs, their extensions A to E and the compatibility ideographs.
+_CJK = re.compile(
+    "([\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f"
+    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\uf900-\ufaff\U0002f800-\U0002fa1f])"
 )
-_PLAIN, _GONE, _ALONE = range(3)
 
 
-def split_words(text: str) -> list[str]:
-    """The words of a text: what whitespace separates once joiners are removed.
+def split_words(text: str, *, plain: bool = False) -> list[str]:
+    """The words of a text: what whitespace separates once joiners are removed; ideographs alone.
 
     Tokenizing the words one by one gives the same tokens as tokenizing the text.
+
+    Args:
+        text: any text.
+        plain: whether it is known to hold no joiners.
     """
-    return text.translate(_REMOVE_JOINERS).split()
+    if not plain:
+        text = text.translate(_REMOVE_JOINERS)
+    return (text if text.isascii() else _CJK.sub(r" \1 ", text)).split()
 
 
 def basic_tokens(word: str, lower: bool) -> list[str]:
     """The basic tokens of a word.
 
     Args:
-        word: text without whitespace.
+        word: one of those that `split_words` gives.
         lower: whether to lower case it and remove its accents.
 
     Returns:
@@ -63,17 +62,8 @@ def basic_tokens(word: str, lower: bool) -> list[str]:
         if not word.isprintable():
             word = word.translate(_ASCII_CONTROLS)
         return _ASCII.findall(word.lower() if lower else word)
-    kept = []
-    for each in word:
-        kind = _kind(each)
-        if kind == _ALONE:
-            kept += [" ", each, " "]
-        elif kind == _PLAIN:
-            kept.append(each)
-    found: list[str] = []
-    for part in "".join(kept).split():
-        found += _split_punctuation(_without_accents(part.lower()) if lower else part)
-    return found
+    kept = "".join(each for each in word if not _is_removed(each))
+    return _split_punctuation(_without_accents(kept.lower()) if lower else kept)
 
 
 def _without_accents(text: str) -> str:
@@ -87,13 +77,8 @@ def _split_punctuation(text: str) -> list[str]:
 
 
 @lru_cache(1 << 14)
-def _kind(character: str) -> int:
-    code = ord(character)
-    if any(low <= code <= high for low, high in _CJK):
-        return _ALONE
-    if character in _REMOVED or unicodedata.category(character) in _CATEGORIES_REMOVED:
-        return _GONE
-    return _PLAIN
+def _is_removed(character: str) -> bool:
+    return character in _REMOVED or unicodedata.category(character) in _CATEGORIES_REMOVED
 
 
 @lru_cache(1 << 14)

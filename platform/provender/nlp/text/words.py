@@ -114,8 +114,6 @@ class WordPiece:
             for each, i in vocabulary.ids.items()
             if each and not each.startswith(CONTINUATION)
         }
-        # "##" may begin the text of a first piece as well: text itself can contain it only as
-        # two punctuation marks, so such a piece is looked up by its whole name.
         self._rest = {
             each[len(CONTINUATION) :]: i
             for each, i in vocabulary.ids.items()
@@ -127,8 +125,7 @@ class WordPiece:
 
     def packed(self, text: str, *, plain: bool = False) -> bytes:
         """The ids of a text, as bytes; see `Tokenizer.packed`."""
-        words = text.split() if plain else split_words(text)
-        return b"".join(map(self._words.__getitem__, words))
+        return b"".join(map(self._words.__getitem__, split_words(text, plain=plain)))
 
     def ids(self, text: str) -> list[int]:
         """The ids of a text."""

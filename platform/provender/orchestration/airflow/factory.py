@@ -142,7 +142,7 @@ def make_dag(
         start_date=BEGINNING,
         catchup=False,
         max_active_runs=1,
-        max_active_tasks=said.parallel or 16,
+        **({"max_active_tasks": said.parallel} if said.parallel else {}),
         tags=sorted({"provender", *said.tags}),
         doc_md=page(name, entry, said),
         default_args=_defaults(said),

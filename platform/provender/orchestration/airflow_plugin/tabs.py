@@ -13,11 +13,11 @@ from fastapi.responses import RedirectResponse, Response
 
 from provender.catalog import RunRecord, StageRecord
 from provender.engine.staged import find_execution
-from provender.errors import UnknownReference
 from provender.orchestration.airflow_plugin.finding import (
     TaskKey,
     known_stages,
     latest_run,
+    recent_runs,
     run_of,
     stages_of,
     unit_of,
@@ -60,7 +60,7 @@ def dag(at: Viewing, dag_id: str) -> Response:
     found = latest_run(at.library.catalog, dag_id)
     if found is not None:
         return _to(at.link.dataset(found[1].dataset, found[1].config))
-    return _reader(at, dag_id) or _nothing(at, dag_id, "No run of this DAG has built a dataset.")
+    return _reader(at, dag_id, "") or _nothing(at, dag_id, "No run of this DAG built a dataset.")
 
 
 @router.get("/run")
@@ -69,7 +69,7 @@ def run(at: Viewing, dag_id: str, run_id: Text = "") -> Response:
     found = run_of(at.library.catalog, dag_id, run_id)
     if found is not None:
         return _to(at.link.run(found.id))
-    return _reader(at, dag_id) or _nothing(at, dag_id, "This run has not begun to build.")
+    return _reader(at, dag_id, run_id) or _nothing(at, dag_id, "This run has not begun to build.")
 
 
 @router.get("/task")
@@ -83,7 +83,8 @@ def task(
     else:
         run_id, record = latest_run(catalog, dag_id) or ("", None)
     if record is None:
-        return _reader(at, dag_id) or _nothing(at, dag_id, "This run has not begun to build.")
+        message = "This run has not begun to build."
+        return _reader(at, dag_id, run_id) or _nothing(at, dag_id, message)
     at.check(record.dataset)
     # Of a task that is not mapped, Airflow leaves the name of the number in its place.
     index = int(map_index) if map_index.isascii() and map_index.isdigit() else -1
@@ -115,13 +116,14 @@ def _dataset_name(run: RunRecord) -> str:
     return f"{run.dataset}/{run.config}" if run.config else run.dataset
 
 
-def _reader(at: View, dag_id: str) -> Response | None:
-    """The page of what a DAG has read, if it reads versions under its own name."""
-    try:
-        at.library.readings(1, job=dag_id, rows=1)
-    except UnknownReference:
-        return None
-    return _to(at.link.job(dag_id))
+def _reader(at: View, dag_id: str, run_id: str) -> Response | None:
+    """The page of what a run has read, or the newest run that has read anything."""
+    runs = [run_id] if run_id else recent_runs(dag_id)
+    # Some call their job as the DAG, whatever the run.
+    for job in (*(f"{dag_id}/{each}" for each in runs), dag_id):
+        if at.library.catalog.readings(job=job, limit=1):
+            return _to(at.link.job(job))
+    return None
 
 
 def _nothing(at: View, dag_id: str, message: str) -> Response:
