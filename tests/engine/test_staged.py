@@ -313,3 +313,27 @@ def test_every_kind_of_builder(project, tmp_path, style: str) -> None:
     )
     again = drive(ref, project.settings, run="2", workers=2)
     assert again.states == {"cached"}
+
+
+def test_a_task_that_is_killed_is_tried_again_and_goes_on(pairs) -> None:
+    gate = pairs.root / "gate"
+    helper = pairs.root / "helping.py"
+    waiting = f"\n    while not pathlib.Path({str(gate)!r}).exists():\n        time.sleep(0.02)\n    return"
+    code = helper.read_text().replace("\n    return", waiting)
+    helper.write_text(f"import pathlib\nimport time\n{code}")
+    process = launch(pairs, "1", workers=1)
+    with catalog_of(pairs) as catalog:
+        deadline = time.monotonic() + 120
+        while not catalog.stages(state="running", key="examples"):
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        process.kill()
+        process.communicate()
+        [run] = catalog.runs()
+        catalog.bury_dead()
+        assert catalog.run(run.id).outcome == "running", "the orchestrator may try again"
+        gate.touch()
+        done = drive(ref_of(pairs), pairs.settings, workers=1)
+        assert done.doc.run_id == run.id
+        assert done.outcomes["download"].state == done.outcomes["splits"].state == "cached"
+        assert catalog.run(run.id).outcome == "succeeded"

@@ -7,26 +7,24 @@ TensorFlow. The object is a sequence, so samplers of torch, grain and the like t
 
 from __future__ import annotations
 
-import bisect
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from provender.errors import DamageError
 from provender.training.contents import contents_of, index_name
 from provender.training.feed.plan import pieces_of
 from provender.training.heading import shard_files
+from provender.training.rows import Example, decoder_of
 from provender.training.shard_cache import HeldShard, ShardCache, ShardKey
 from provender.training.splits import SplitLike, resolve_split
 
 if TYPE_CHECKING:
     from provender.catalog import Catalog, VersionRecord
-    from provender.records import ShardReader
     from provender.store import Store
-
-Example = dict[str, Any]
+    from provender.training.mapped import MappedShard
 
 
 class DataSource(Sequence[Example]):
@@ -62,12 +60,12 @@ class DataSource(Sequence[Example]):
         # What leads from an example's number to its record's in the file.
         self._shifts = [p.stop - end for p, end in zip(self._pieces, self._ends, strict=True)]
         self._size = self._ends[-1] if self._ends else 0
-        self._opened: list[ShardReader | None] = [None] * len(self._pieces)
+        self._opened: list[MappedShard | None] = [None] * len(self._pieces)
         self._store = store
         self._folder = version.path
         self._facts = contents_of(store, version, catalog)
         self._home = home
-        self._readers: dict[str, ShardReader] = {}
+        self._readers: dict[str, MappedShard] = {}
         self._held: list[HeldShard] = []
         self._features, self._columns = version.features or {}, columns
         self._decode = decoder_of(self._features, columns, version.name)
@@ -87,17 +85,17 @@ class DataSource(Sequence[Example]):
             IndexError: there is no such example.
             DamageError: its record is damaged; the message says which and where.
         """
-        if isinstance(index, slice):
-            return self.__getitems__(range(*index.indices(len(self))))
-        number = operator.index(index)
-        if number < 0:
-            number += self._size
+        if index.__class__ is not int:
+            if isinstance(index, slice):
+                return self.__getitems__(range(*index.indices(len(self))))
+            index = operator.index(index)
+        number = index if index >= 0 else index + self._size
         if not 0 <= number < self._size:
             message = f"example {index} of {self._size:,}"
             raise IndexError(message)
-        at = bisect.bisect_right(self._ends, number)
-        reader = self._opened[at] or self._open(at)
-        return self._decode(reader.read(number + self._shifts[at]))
+        at = bisect_right(self._ends, number)
+        shard = self._opened[at] or self._open(at)
+        return self._decode(shard.read(number + self._shifts[at]))
 
     def __getitems__(self, indices: Sequence[int]) -> list[Example]:
         """Several examples, in the order asked for; torch's samplers call it."""
@@ -108,16 +106,16 @@ class DataSource(Sequence[Example]):
             records = self._reader(piece.name).iter(piece.start, piece.stop)
             yield from map(self._decode, records)
 
-    def _open(self, at: int) -> ShardReader:
+    def _open(self, at: int) -> MappedShard:
         reader = self._opened[at] = self._reader(self._pieces[at].name)
         return reader
 
-    def _reader(self, name: str) -> ShardReader:
-        from provender.records import ShardReader
+    def _reader(self, name: str) -> MappedShard:
+        from provender.training.mapped import MappedShard
 
         if name not in self._readers:
             shard, index = (self._local(each) for each in (name, index_name(name)))
-            self._readers[name] = ShardReader(shard, index)
+            self._readers[name] = MappedShard(shard, index)
         return self._readers[name]
 
     def _local(self, name: str) -> str:
@@ -162,95 +160,6 @@ class DataSource(Sequence[Example]):
 
     def __repr__(self) -> str:
         return f"DataSource({self.name!r}, {str(self.split)!r}, {len(self):,} examples)"
-
-
-def decoder_of(
-    document: Mapping[str, Any], columns: Sequence[str] | None, where: str
-) -> Callable[[bytes], Example]:
-    """What makes an example of a record, equal to what `tfds.data_source` gives.
-
-    Args:
-        document: features.json, parsed.
-        columns: top-level features wanted; None means all.
-        where: named in errors: the version.
-
-    Raises:
-        UnknownReference: a column that the version does not have.
-    """
-    import tensorflow_datasets as tfds
-    from google.protobuf.message import DecodeError
-
-    from provender.training.messages import example_class
-
-    every = features = tfds.features.FeatureConnector.from_json(dict(document))
-    if columns is not None:
-        from provender.training.feed.parsing import only
-
-        features = only(every, columns, where)
-    plain = _plain_leaves(features)
-    if plain is None and columns is None:
-        return every.deserialize_example_np
-    if plain is None:
-        wanted = tuple(columns or ())
-
-        # TFDS trips over ragged features that are in the record and not asked for.
-        def chosen(record: bytes) -> Example:
-            example = every.deserialize_example_np(record)
-            return {name: example[name] for name in wanted}
-
-        return chosen
-    convert = tuple(plain.items())
-    parse = example_class().FromString
-
-    def decode(record: bytes) -> Example:
-        try:
-            stored = parse(record).features.feature
-            return {name: make(stored[name]) for name, make in convert}
-        except (DecodeError, IndexError, ValueError) as error:
-            raise DamageError(
-                f"A record of {len(record):,} bytes does not hold the features of {where}.",
-                where=where,
-                hint="Its own checksum holds, so it was written so. Was it by TFDS or Provender?",
-                facts={"cause": str(error)},
-            ) from error
-
-    return decode
-
-
-def _plain_leaves(features: Any) -> dict[str, Callable[[Any], Any]] | None:
-    """How each stored feature becomes its value; None if TFDS has to be asked."""
-    from provender.training.feed.parsing import as_stored
-
-    if not hasattr(features, "items"):
-        return None
-    found = {}
-    for name, feature in features.items():
-        info = feature.get_serialized_info()
-        if isinstance(info, dict) or not as_stored(feature) or info.shape.count(None) > 1:
-            return None
-        found[name] = _converter(info)
-    return found
-
-
-def _converter(info: Any) -> Callable[[Any], Any]:
-    """Makes the value of a `Feature` message."""
-    import numpy as np
-
-    kind = info.np_dtype
-    if kind == np.object_:
-        values: Callable[[Any], Any] = operator.attrgetter("bytes_list.value")
-        stored: Any = np.object_
-    elif np.issubdtype(kind, np.floating):
-        values, stored = operator.attrgetter("float_list.value"), np.float32
-    else:
-        # Every whole number is stored in 64 signed bits; a large uint64 wraps there and back.
-        values, stored = operator.attrgetter("int64_list.value"), np.int64
-    if info.shape:
-        shape = tuple(-1 if size is None else size for size in info.shape)
-        return lambda feature: np.array(values(feature), stored).astype(kind).reshape(shape)
-    if kind == stored:
-        return lambda feature: values(feature)[0]
-    return lambda feature: np.array(values(feature)[0], stored).astype(kind).item()
 
 
 def open_source(

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from provender.nlp.dynamic.buckets import finer
 from tests.nlp.dynamic.made import columns, write
+
+from provender.nlp.dynamic.buckets import finer
 
 PROGRAM = Path(__file__).with_name("service_program.py")
 HOSTS, REPLICAS, STEPS = 2, 2, 24

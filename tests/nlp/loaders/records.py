@@ -114,10 +114,8 @@ def tagged(count: int = ROWS) -> list[dict[str, Any]]:
     ]
 
 
-def sentence(
-    rng: np.random.Generator, least: int = 1, most: int = 12, words: list[str] = WORDS
-) -> str:
-    return " ".join(rng.choice(words, rng.integers(least, most + 1)))
+def sentence(rng: np.random.Generator, least: int = 1, most: int = 12) -> str:
+    return " ".join(rng.choice(WORDS, rng.integers(least, most + 1)))
 
 
 def texts(count: int = ROWS, most: int = 12) -> list[dict[str, Any]]:
@@ -132,7 +130,6 @@ def texts(count: int = ROWS, most: int = 12) -> list[dict[str, Any]]:
             "right_input": sentence(rng, most=most),
             "en": sentence(rng, most=most),
             "de": sentence(rng, most=most),
-            "plain": sentence(rng, most=most, words=["The", "CAT", "sat", "home"]),
             "label": index % 3,
             "score": index / 4,
             "example_id": 100 + index,

@@ -123,14 +123,13 @@ CASES = {
             "lower_case": False,
         },
     ),
-    # The published loader lower-cases ASCII only before SentencePiece; ours every letter.
     "sentence-text-sentencepiece-lower": Case(
         *SENTENCE_TEXT,
         "texts",
         {
             **SHORT,
             "vocab_file": "@sentencepiece",
-            "text_fields": ["plain"],
+            "text_fields": ["premise", "hypothesis"],
             "tokenization": "SentencePiece",
         },
     ),

@@ -43,7 +43,7 @@ def parse(folder: Path, seed: str = "0") -> dict[str, Any]:
 
 def registry(folder: Path, text: str) -> Path:
     (folder / "dags").mkdir(parents=True, exist_ok=True)
-    for path in DAGS.glob("*.py"):
+    for path in DAGS.glob("provender*.py"):
         (folder / "dags" / path.name).write_text(path.read_text())
     (folder / "provender.toml").write_text(text)
     return folder / "dags"

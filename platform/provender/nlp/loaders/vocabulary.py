@@ -97,7 +97,8 @@ class SentencePiece:
 
     Args:
         path: of the model; any address that TensorFlow reads.
-        lower_case: lower-case the text first, beyond ASCII, too.
+        lower_case: strip accents and, where it is True, fold cases first, as ALBERT's
+            preparation does; None leaves the text as it is.
         add_eos: append the model's end of sentence.
         needs: pieces that must be in it.
         needs_eos: whether it must have an end of sentence.
@@ -110,7 +111,7 @@ class SentencePiece:
     def __init__(
         self,
         path: str,
-        lower_case: bool = False,
+        lower_case: bool | None = None,
         add_eos: bool = False,
         needs: Sequence[str] = (CLS, SEP),
         needs_eos: bool = False,
@@ -150,8 +151,11 @@ class SentencePiece:
         import tensorflow as tf
         import tensorflow_text
 
-        if self._lower_case:
-            texts = tf.strings.lower(texts, encoding="utf-8")
+        if self._lower_case is not None:
+            texts = tensorflow_text.normalize_utf8(texts, "NFKD")
+            if self._lower_case:
+                texts = tensorflow_text.case_fold_utf8(texts)
+            texts = tf.strings.regex_replace(texts, r"\p{Mn}", "")
         model = tensorflow_text.SentencepieceTokenizer(
             model=self._bytes, out_type=tf.int32, add_eos=self._add_eos
         )

@@ -1,0 +1,103 @@
+"""The same DAG on two Celery workers: a Redis broker, and PostgreSQL for Airflow and the catalog."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from examples.airflow.local_airflow import free_port
+from tests.catalog.pg_server import start
+from tests.orchestration.airflow_e2e.driving import Driver, prepared
+
+from provender.catalog import Catalog
+
+REDIS = shutil.which("redis-server")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(REDIS is None, reason="no redis-server here: apt-get install redis-server"),
+]
+SECRET = "only-for-this-test"
+
+
+@contextmanager
+def broker(folder: Path) -> Iterator[str]:
+    """A Redis on loopback with a password; gives its URL."""
+    port = free_port(0)
+    (folder / "redis.conf").write_text(
+        f'bind 127.0.0.1\nport {port}\nrequirepass {SECRET}\nsave ""\ndir {folder}\n'
+    )
+    process = subprocess.Popen([str(REDIS), str(folder / "redis.conf")], stdout=subprocess.DEVNULL)
+    try:
+        ends = time.monotonic() + 60
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                assert time.monotonic() < ends and process.poll() is None
+                time.sleep(0.1)
+        yield f"redis://:{SECRET}@127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def connection(url: str) -> str:
+    """The catalog's URL as a connection of Airflow's."""
+    parts = urlsplit(url)
+    extra = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    return json.dumps(
+        {
+            "conn_type": "postgres",
+            "login": parts.username,
+            "password": parts.password,
+            "host": parts.hostname,
+            "port": parts.port,
+            "schema": parts.path.strip("/"),
+            "extra": extra,
+        }
+    )
+
+
+def test_two_workers_build_one_dataset(tmp_path: Path) -> None:
+    with broker(tmp_path) as redis, start() as postgres:
+        own, catalog_url = postgres.new_database(), postgres.new_database()
+        Catalog.open(catalog_url).close()
+        more = {
+            "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor",
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": own,
+            "AIRFLOW__CELERY__BROKER_URL": f"{redis}/0",
+            "AIRFLOW__CELERY__RESULT_BACKEND": f"{redis}/1",
+            "AIRFLOW_CONN_PROVENDER_CATALOG": connection(catalog_url),
+        }
+        with prepared(tmp_path / "project", more) as airflow:
+            for name in ("first", "second"):
+                worker = ["celery", "worker", "-q", "default", "-c", "2", "-H", name]
+                airflow.start(name, [*worker, "--skip-serve-logs"])
+            airflow.start("scheduler")
+            airflow.wait("metadatabase", "scheduler")
+            driver = Driver(airflow)
+            run_id = driver.trigger("provender_digits", workers=4)
+            driver.ended("provender_digits", run_id)
+            tasks = driver.tasks("provender_digits", run_id)
+            again = driver.trigger("provender_digits", workers=4)
+            driver.ended("provender_digits", again)
+            trained = driver.ended("train_digits")
+            logs = "".join(path.read_text() for path in airflow.home.rglob("*.log"))
+        ran = [each for each in tasks if each["task_id"] in ("encode_examples", "write_shards")]
+        assert {each["hostname"] for each in ran} == {"first", "second"} or len(
+            {each["pid"] for each in ran}
+        ) > 1
+        with Catalog.open(catalog_url) as catalog:
+            assert [run.outcome for run in catalog.runs("digits")] == ["cached", "succeeded"]
+            assert catalog.readings(job=f"train_digits/{trained}")
+    assert SECRET not in logs
