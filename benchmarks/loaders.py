@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-WARM_UP = 4
+WARM_UP = 8
 LENGTH, SLOTS = 128, 20
 
 CASES: dict[str, dict[str, Any]] = {
@@ -40,7 +40,7 @@ CASES: dict[str, dict[str, Any]] = {
         "config": "BertPretrainTextDataConfig",
         "loader": "BertPretrainTextDataLoader",
         "file": "texts",
-        "examples": 8_000,
+        "examples": 20_000,
         "options": {
             "global_batch_size": 32,
             "seq_length": LENGTH,
@@ -53,7 +53,7 @@ CASES: dict[str, dict[str, Any]] = {
         "config": "BertPretrainTextDataConfig",
         "loader": "BertPretrainTextDataLoader",
         "file": "texts",
-        "examples": 4_000,
+        "examples": 8_000,
         "options": {
             "global_batch_size": 32,
             "seq_length": LENGTH,

@@ -196,6 +196,28 @@ class LocalAirflow:
         with _DIRECT.open(request, timeout=60) as answer:
             return json.load(answer)
 
+    def sign_in(self) -> str:
+        """Signs in as ``admin``, and gives the token for `ask`."""
+        password = json.loads(self.passwords.read_text(encoding="utf-8"))["admin"]
+        told = self.ask("POST", "/auth/token", {"username": "admin", "password": password})
+        return str(told["access_token"])
+
+    def wait_for_dags(self, limit: float = LIMIT) -> None:
+        """Waits until Airflow shows a DAG, or an error of their files.
+
+        Raises:
+            ServerEnded: a server does not run any more, or neither is there in time.
+        """
+        token = self.sign_in()
+        ends = time.monotonic() + limit
+        while time.monotonic() < ends:
+            self.check()
+            pages = ("/api/v2/dags", "/api/v2/importErrors")
+            if any(self.ask("GET", page, token=token)["total_entries"] for page in pages):
+                return
+            time.sleep(0.5)
+        raise ServerEnded(f"Airflow shows no DAG after {limit:.0f} s; its logs are in {self.home}.")
+
     def stop(self) -> None:
         """Ends all servers and whatever they have started."""
         for number, wait in ((signal.SIGTERM, PATIENCE), (signal.SIGKILL, PATIENCE)):
@@ -295,6 +317,7 @@ def _serve(airflow: LocalAirflow) -> None:
     for name in ("scheduler", "dag-processor", "triggerer"):
         airflow.start(name)
     airflow.wait("metadatabase", "scheduler", "dag_processor")
+    airflow.wait_for_dags()
     known = f"the one of the first start, in {airflow.passwords}"
     print(f"\n  {airflow.url}\n  user admin, password {password or known}\n")
     print("Ctrl-C ends it.", flush=True)

@@ -7,11 +7,12 @@ A piece is a builder config whose name is an ISO 8601 date or a part of one, in 
 
 from __future__ import annotations
 
+import calendar
 import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from provender.errors import SettingsError
 
@@ -70,8 +71,21 @@ class Partition:
         days = {"week": 7, "day": 1}.get(self.grain, 0)
         return Partition(start + (timedelta(days=days) or timedelta(hours=1)), self.grain)
 
+    def previous(self) -> Partition:
+        """The piece before it."""
+        return partition_of(self.start - timedelta(seconds=1), self.grain)
+
     def __str__(self) -> str:
         return self.name
+
+
+def pattern(grain: str) -> str:
+    """The regular expression that names of such pieces have, from their first character to the last.
+
+    Args:
+        grain: one of `GRAINS`.
+    """
+    return f"^{_SHAPES[grain][0]}$"
 
 
 def check_grain(grain: str, where: str) -> str:
@@ -136,12 +150,34 @@ def parse_partition(name: str, grain: str | None = None, *, where: str = "") -> 
             except ValueError:
                 break
             return Partition(start.replace(tzinfo=UTC), each)
-    example = Partition(datetime(2026, 11, 30, tzinfo=UTC), grain or "day").name
+    near = _near(name, grain or "day")
+    example = partition_of(datetime(2026, 11, 30, tzinfo=UTC), grain or "day")
     raise SettingsError(
         f"{name!r} names no {grain or 'piece of time'}.",
         where=where or None,
-        hint=f"Such as {example}.",
+        hint=f"Did you mean {near}?" if near else f"Such as {example}.",
     )
+
+
+def _near(name: str, grain: str) -> Partition | None:
+    """The piece that was meant, if its numbers are there in their order; each within its limits."""
+    found = re.match(r"\D*(\d{4})\D*(\d{1,2})?\D*(\d{1,2})?\D*(\d{1,2})?", name)
+    if found is None or found[1] == "0000":
+        return None
+    year, second, third, fourth = (int(each) if each else None for each in found.groups())
+    assert year is not None
+    if grain == "week":
+        last = date(year, 12, 28).isocalendar().week
+        start = datetime.fromisocalendar(year, _within(second, 1, last), 1)
+    else:
+        month = _within(second, 1, 12)
+        day = _within(third, 1, calendar.monthrange(year, month)[1])
+        start = datetime(year, month, day, _within(fourth, 0, 23))
+    return partition_of(start, grain)
+
+
+def _within(number: int | None, least: int, most: int) -> int:
+    return least if number is None else min(max(number, least), most)
 
 
 def span(first: str, last: str, grain: str) -> list[Partition]:

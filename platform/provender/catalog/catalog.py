@@ -11,6 +11,7 @@ from provender.catalog.db import make_current
 from provender.catalog.dependants import Dependants
 from provender.catalog.engine import make_engine, masked, parse_url
 from provender.catalog.leases import Leases
+from provender.catalog.measuring import Measuring
 from provender.catalog.moments import Moments
 from provender.catalog.orchestrated import OrchestratedRuns
 from provender.catalog.overview import Overview
@@ -47,6 +48,7 @@ class Catalog(
     Searching,
     Moments,
     Timeline,
+    Measuring,
 ):
     """What was built, from what, by whom, and who reads it.
 

@@ -39,6 +39,17 @@ def current_revision(url: str | Path) -> str | None:
             return _revision(conn)
 
 
+def is_empty(url: str | Path) -> bool:
+    """Whether a database holds no tables at all.
+
+    Raises:
+        CatalogError: the database cannot be reached.
+    """
+    with _connected(url) as engine:
+        with read_only(engine).begin() as conn:
+            return _state(conn) == "empty"
+
+
 def upgrade(url: str | Path) -> tuple[str | None, str]:
     """Brings a database to this code's revision, whatever its kind and age.
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from provender.cli.commands import command, epilog
 from provender.cli.invocation import Invocation
 from provender.cli.parsing import Group
+from provender.cli.units import bytes_text
 from provender.errors import CatalogError
 
 
@@ -16,7 +20,7 @@ def register(app: typer.Typer) -> None:
         cls=Group,
         no_args_is_help=True,
         rich_markup_mode=None,
-        help="The catalog's schema: which revision it has, and updating it.",
+        help="The catalog's database: its revision, updating it, backup and restore.",
         epilog=epilog("provender db status"),
     )
     command(group, "status", "provender db status")(status)
@@ -24,6 +28,12 @@ def register(app: typer.Typer) -> None:
         upgrade
     )
     command(group, "check", "provender db check")(check)
+    command(group, "backup", "provender db backup catalog-2026-03-01.backup")(backup)
+    command(
+        group,
+        "restore",
+        "provender db restore catalog-2026-03-01.backup --catalog restored.db",
+    )(restore)
     app.add_typer(group, name="db")
 
 
@@ -85,3 +95,42 @@ def check(call: Invocation) -> int:
     for each in differences:
         call.out.line(each)
     return CatalogError.exit_code if differences else 0
+
+
+def backup(
+    call: Invocation,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The file to write; it must not be there yet.")
+    ],
+) -> None:
+    """Write a copy of the catalog, as of one moment. Builds and readers go on meanwhile.
+
+    For PostgreSQL this runs pg_dump. What the store holds is not part of it.
+    """
+    from provender.catalog import copies
+
+    revision = copies.backup(call.settings.catalog, file)
+    size = file.stat().st_size
+    if call.json:
+        doc = {"catalog": _where(call), "file": str(file), "revision": revision, "bytes": size}
+        call.out.document(doc)
+    else:
+        call.out.line(f"{file}: {bytes_text(size)}, revision {revision}")
+
+
+def restore(
+    call: Invocation,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `db backup` wrote.")],
+) -> None:
+    """Make a catalog from a backup, where there is none yet: a new file, or an empty database."""
+    from provender.catalog import copies
+    from provender.catalog.revisions import MENDED_BY, age
+
+    revision = copies.restore(call.settings.catalog, file)
+    if call.json:
+        call.out.document({"catalog": _where(call), "file": str(file), "revision": revision})
+        return
+    call.out.line(f"{_where(call)}: revision {revision}")
+    if age(revision) != "current":
+        call.out.remark(MENDED_BY[age(revision)])
+    call.out.remark("`provender verify NAME` compares a version's files with it.")

@@ -27,7 +27,7 @@ def png_pixels(data: bytes, channels: int | None) -> np.ndarray | None:
         channels: those that the caller expects; None for any.
 
     Returns:
-        uint8, (height, width, channels), not writable; as Pillow gives them. None for other
+        uint8, (height, width, channels), writable; the values are Pillow's. None for other
         formats and for what a PNG may have beyond eight bits of grey or colour, with or without
         alpha, in rows one after the other (palettes, interlacing, transparent colours, damage).
     """
@@ -46,7 +46,8 @@ def png_pixels(data: bytes, channels: int | None) -> np.ndarray | None:
         image = Image.frombytes(mode, (width, height), rows, "zip", mode, False)
     except (ValueError, OSError):
         return None
-    return np.frombuffer(image.tobytes(), np.uint8).reshape(height, width, found)
+    # Writable, as OpenCV would give them; torch warns of arrays that are not.
+    return np.frombuffer(bytearray(image.tobytes()), np.uint8).reshape(height, width, found)
 
 
 def _rows(data: bytes) -> bytes | None:

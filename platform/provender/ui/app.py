@@ -15,7 +15,7 @@ from starlette.types import Scope
 
 from provender import __version__
 from provender.errors import CatalogError, ProvenderError, SettingsError, UnknownReference
-from provender.ui import api
+from provender.ui import api, metrics
 from provender.ui.guard import Guard, Rules, local_target, security_headers
 from provender.ui.links import STATIC
 from provender.ui.pages import datasets, diff, jobs, lineage, runs, searching, versions
@@ -84,9 +84,11 @@ def create_app(
     app.state.authorize = authorize
     app.state.token = token is not None
     app.state.library = _Opener(source, store)
+    app.state.meter = metrics.Meter()
     app.add_middleware(Guard, rules=Rules(token, tuple(hosts), tuple(frame_ancestors)))
     app.mount("/static", _Static(directory=STATIC), name="static")
     app.include_router(api.router)
+    app.include_router(metrics.router)
     for page in _PAGES:
         app.include_router(page.router)
     app.get("/login", include_in_schema=False)(_login)

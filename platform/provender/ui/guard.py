@@ -25,6 +25,7 @@ from provender.errors import SettingsError
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 LOGIN, LOGOUT = "/login", "/logout"
+HEALTH = "/health"
 COOKIE = "provender_session"
 SHORTEST_TOKEN = 16
 _SESSION_SECONDS = 12 * 3600
@@ -150,8 +151,8 @@ class Guard:
 
 
 def _is_open(path: str) -> bool:
-    """Whether a path may be seen without a token: the door, and what it is painted with."""
-    return path in (LOGIN, LOGOUT) or path.startswith(_STATIC)
+    """Whether a path may be seen without a token: the door, what it is painted with, the pulse."""
+    return path in (LOGIN, LOGOUT, HEALTH) or path.startswith(_STATIC)
 
 
 def prefix(scope: Scope) -> str:

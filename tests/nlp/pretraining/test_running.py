@@ -113,6 +113,18 @@ def test_killed_and_started_again_it_makes_the_same_bytes(
     assert everything(folder) == expected
 
 
+def test_what_other_options_left_goes_with_the_next_finish(
+    vocab: str, text: Path, tmp_path: Path, whole: tuple[dict[str, bytes], int]
+) -> None:
+    folder = tmp_path / "out"
+    start(vocab, text, made(folder), 1, whole[1] - 2, dupe_factor=2, random_seed=7).communicate()
+    left = everything_named(folder)
+    assert any(each.endswith(".work") for each in left)
+    assert any(each.endswith(".partial") for each in left)
+    finish(start(vocab, text, made(folder), dupe_factor=2))
+    assert everything(folder) == whole[0]
+
+
 def everything_named(folder: Path) -> list[str]:
     return [each.name for each in folder.iterdir()]
 

@@ -13,21 +13,8 @@ from typing import Any
 
 import pytest
 
-from provender.errors import (
-    BuilderError,
-    CatalogError,
-    ChecksFailed,
-    ChecksumMismatch,
-    ConflictError,
-    DownloadError,
-    ManualFilesMissing,
-    ProvenderError,
-    SettingsError,
-    StoreError,
-    WorkerDied,
-)
+from provender.errors import ChecksumMismatch, DownloadError, SettingsError
 from provender.orchestration.airflow.provider import get_provider_info
-from provender.orchestration.airflow.retrying import may_pass
 
 ROOT = Path(__file__).parents[3]
 
@@ -97,31 +84,6 @@ def test_assets_name_a_dataset(airflow: None, uri: str) -> None:
 
     with pytest.raises(ValueError, match="name of a dataset"):
         sanitize_uri(urlsplit(uri))
-
-
-@pytest.mark.parametrize(
-    ("error", "again"),
-    [
-        (DownloadError("429", facts={"status": 429, "transient": True}), True),
-        (DownloadError("404", facts={"status": 404, "transient": False}), False),
-        (ChecksumMismatch("other bytes", facts={"transient": False}), False),
-        (ChecksumMismatch("other bytes"), False),
-        (CatalogError("away"), True),
-        (StoreError("away"), True),
-        (StoreError("inputs are gone", facts={"transient": False}), False),
-        (WorkerDied("killed"), True),
-        (ConflictError("published"), False),
-        (ChecksFailed("too few"), False),
-        (BuilderError("raised"), False),
-        (ManualFilesMissing("none"), False),
-        (SettingsError("no"), False),
-        (ProvenderError("?"), False),
-        (OSError("network"), True),
-    ],
-    ids=lambda value: str(value).partition("\n")[0],
-)
-def test_what_is_tried_again(error: Exception, again: bool) -> None:
-    assert may_pass(error) is again
 
 
 def test_errors_that_would_come_again_end_the_retries(airflow: None) -> None:

@@ -57,8 +57,8 @@ class Driver:
 
     def __init__(self, airflow: LocalAirflow) -> None:
         self.airflow = airflow
-        told = airflow.ask("POST", "/auth/token", {"username": "admin", "password": PASSWORD})
-        self.token = told["access_token"]
+        self.token = airflow.sign_in()
+        assert self.ask("GET", "/importErrors")["import_errors"] == []
 
     def ask(self, method: str, path: str, doc: Any = None) -> Any:
         return self.airflow.ask(method, f"/api/v2{path}", doc, self.token)
@@ -81,6 +81,10 @@ class Driver:
         for each in self.tasks(dag_id, run_id):
             found.setdefault(each["task_id"], set()).add(str(each["state"]))
         return found
+
+    def events(self, dag_id: str) -> list[dict[str, Any]]:
+        """What a DAG's tasks have announced."""
+        return list(self.ask("GET", f"/assets/events?source_dag_id={dag_id}")["asset_events"])
 
     def ended(self, dag_id: str, run_id: str | None = None) -> str:
         """Waits for the end of a run, by default the newest there is or will be, and gives its id."""

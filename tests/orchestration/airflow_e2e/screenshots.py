@@ -25,6 +25,8 @@ def shots(walk: Walk, first: str, second: str) -> dict[str, Callable[[], object]
         walk.page.goto(f"{walk.url}{path}")
 
     def graph() -> None:
+        # Airflow makes the graph fit; in a narrow window it could not be read.
+        walk.page.set_viewport_size({"width": 2000, "height": 640})
         at(f"/dags/{DAG}")
         walk.page.get_by_label("Show Graph (Press g)").click()
         walk.page.locator(".react-flow__node").first.wait_for()
@@ -33,9 +35,15 @@ def shots(walk: Walk, first: str, second: str) -> dict[str, Callable[[], object]
         at(f"/dags/{DAG}/runs/{second}")
         walk.page.get_by_text("train-00000 [cached]").first.wait_for()
 
+    def lineage() -> None:
+        found = walk.task(DAG, second, "write_shards", 0)
+        found.get_by_role("link", name="Lineage of the version").click()
+        found.locator("main svg.graph").wait_for()
+
     return {
         "airflow-grid.png": grid,
-        "airflow-lineage.png": lambda: walk.task(DAG, second, "write_shards", 0),
+        "airflow-task.png": lambda: walk.task(DAG, second, "write_shards", 0),
+        "airflow-lineage.png": lineage,
         "airflow-run.png": lambda: walk.run(DAG, first),
         "airflow-form.png": lambda: walk.form(DAG),
         # Last: from now on Airflow shows graphs to this visitor.

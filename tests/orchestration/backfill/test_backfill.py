@@ -95,7 +95,10 @@ def record(catalog: Catalog, config: str, outcome: str) -> None:
 @pytest.mark.parametrize(
     ("reprocess", "expected"),
     [
-        ("none", {"01": "waiting", "02": "left", "03": "waiting", "04": "waiting", "05": "waiting"}),
+        (
+            "none",
+            {"01": "waiting", "02": "left", "03": "waiting", "04": "waiting", "05": "waiting"},
+        ),
         ("failed", dict.fromkeys(("01", "02", "03", "04", "05"), "waiting")),
         ("completed", dict.fromkeys(("01", "02", "03", "04", "05"), "waiting")),
     ],

@@ -1,4 +1,4 @@
-"""The flows over the whole project, what is served, and the rules of retrying."""
+"""The flows over the whole project, and what is served."""
 
 from __future__ import annotations
 
@@ -15,17 +15,8 @@ import pytest
 from tests.orchestration.prefect.conftest import Place, make_place
 
 from provender.errors import (
-    BuilderError,
-    CatalogError,
-    ChecksumMismatch,
-    ConflictError,
-    DiskFull,
-    DownloadError,
     SettingsError,
-    StoreError,
-    WorkerDied,
 )
-from provender.orchestration.prefect.retrying import worth_a_retry
 from provender.settings import load_settings
 
 SCHEDULED = """
@@ -61,26 +52,6 @@ def test_retention_lists_and_then_removes(api, place) -> None:
     removed = retention(apply=True, grace_days=0, config_file=place.file)
     assert removed["applied"] and removed["run"]
     assert not list((place.root / "store" / "trials").glob("**/*.tfrecord*"))
-
-
-@pytest.mark.parametrize(
-    ("error", "again"),
-    [
-        (DownloadError("busy", facts={"transient": True, "status": 429}), True),
-        (DownloadError("gone", facts={"transient": False, "status": 404}), False),
-        (ChecksumMismatch("other bytes"), False),
-        (StoreError("away"), True),
-        (DiskFull("full"), False),
-        (CatalogError("away"), True),
-        (WorkerDied("died"), True),
-        (BuilderError("broken"), False),
-        (ConflictError("taken"), False),
-        (ConnectionResetError(), True),
-        (ValueError("no"), False),
-    ],
-)
-def test_only_what_may_pass_is_tried_again(error, again) -> None:
-    assert worth_a_retry(error) is again
 
 
 def test_deployments_follow_the_project(tmp_path) -> None:

@@ -9,7 +9,14 @@ import typer
 from provender.cli.commands import epilog
 from provender.cli.parsing import Group
 
-_MODULES: tuple[str, ...] = ("pretraining", "vocabulary", "inspecting", "checking")
+_MODULES: tuple[str, ...] = (
+    "pretraining",
+    "xlnet_data",
+    "finetuning",
+    "vocabulary",
+    "inspecting",
+    "checking",
+)
 """Modules of this package that add commands, in the order their commands are listed."""
 
 

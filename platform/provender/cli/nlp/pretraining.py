@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from provender.cli.commands import command
 from provender.cli.invocation import Invocation
+from provender.cli.nlp.declaring import declared
 from provender.cli.units import bytes_text, counted, seconds_text
 from provender.nlp.pretraining.options import FORMATS, Options
 
@@ -39,18 +40,6 @@ _HELP = {
 }
 
 
-def _options() -> dict[str, tuple[Any, Any]]:
-    """The options of the command line, with the names, types and defaults of `Options`."""
-    kinds = get_type_hints(Options)
-    found = {}
-    for each in fields(Options):
-        name = "--" + each.name.replace("_", "-")
-        declared = f"{name}/--no-{name[2:]}" if kinds[each.name] is bool else name
-        option = typer.Option(declared, help=_HELP[each.name])
-        found[each.name] = (Annotated[kinds[each.name], option], each.default)
-    return found
-
-
 def register(group: typer.Typer) -> None:
     """Adds the command to its group."""
     command(
@@ -60,7 +49,7 @@ def register(group: typer.Typer) -> None:
         "--output-file data/train.tfrecord --vocab-file vocab.txt",
         "provender nlp create-pretraining-data --input-file 'text/*.txt' "
         "--publish books:1.0.0 --vocab-file vocab.txt",
-        options=_options(),
+        options=declared(Options, _HELP),
     )(create_pretraining_data)
 
 

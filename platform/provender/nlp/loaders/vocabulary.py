@@ -152,9 +152,10 @@ class SentencePiece:
         import tensorflow_text
 
         if self._lower_case is not None:
-            texts = tensorflow_text.normalize_utf8(texts, "NFKD")
+            # Folding composes what it folds, so accents are taken apart after it.
             if self._lower_case:
                 texts = tensorflow_text.case_fold_utf8(texts)
+            texts = tensorflow_text.normalize_utf8(texts, "NFD")
             texts = tf.strings.regex_replace(texts, r"\p{Mn}", "")
         model = tensorflow_text.SentencepieceTokenizer(
             model=self._bytes, out_type=tf.int32, add_eos=self._add_eos

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -107,12 +108,12 @@ def create(
     with claimed(work.folder):
         with Pool(work, workers) as pool:
             counted = prepare(work, sources, pool, tell or _nobody)
-            growing = [each.with_name(f".{each.name}.{name}.partial") for each in targets]
-            joining = Joining.open(work.folder, growing)
+            joining = Joining.open(work.folder, [_growing(each, name) for each in targets])
             _write(work, pool, joining, tell or _nobody)
         joining.publish(targets)
         total = int(work.counts.sum())
         shutil.rmtree(work.folder, ignore_errors=True)
+    _sweep(targets)
     return Made(
         tuple(map(str, targets)),
         tuple(len(range(turn, total, len(targets))) for turn in range(len(targets))),
@@ -121,6 +122,21 @@ def create(
         counted.sentences,
         counted.tokens,
     )
+
+
+def _sweep(targets: Sequence[Path]) -> None:
+    """Removes what calls with other options or text, which were never finished, left for these files."""
+    for folder in targets[0].parent.glob(f".{glob.escape(targets[0].name)}.*.work"):
+        with contextlib.suppress(StoreError), claimed(folder):
+            name = folder.name.removesuffix(".work").rpartition(".")[2]
+            for each in targets:
+                _growing(each, name).unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _growing(target: Path, name: str) -> Path:
+    """Where an output file of a call grows."""
+    return target.with_name(f".{target.name}.{name}.partial")
 
 
 def usual_workers(inputs: str | Sequence[str], options: Options) -> int:

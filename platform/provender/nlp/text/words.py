@@ -15,7 +15,7 @@ from provender.nlp.text.vocabulary import CONTINUATION, Vocabulary, read_vocabul
 LONGEST_WORD = 400
 """Characters; BERT makes a longer word the unknown token."""
 
-_REMEMBERED = 1 << 18
+_REMEMBERED = 1 << 17
 
 
 class Tokenizer(Protocol):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from provender.engine.session import Options
+from provender.partitions import parse_partition, partition_of, pattern
 from provender.refs import DatasetRef
 from provender.settings import Settings
 
@@ -14,12 +16,15 @@ _WHOLE = "prepare"
 """The one stage of a builder that cannot be taken apart."""
 
 
-def of(dataset: str, params: Mapping[str, Any]) -> tuple[DatasetRef, Options]:
+def of(
+    dataset: str, params: Mapping[str, Any], config: str | None = None
+) -> tuple[DatasetRef, Options]:
     """The reference and options that the form's answers mean.
 
     Args:
         dataset: name in the registry.
         params: the answers, by name; what is missing or empty means the usual.
+        config: the piece of time to build, see `piece`; None for what the registry says.
 
     Raises:
         SettingsError: an answer makes no sense.
@@ -33,19 +38,41 @@ def of(dataset: str, params: Mapping[str, Any]) -> tuple[DatasetRef, Options]:
         manual_dir=params.get("manual_dir") or None,
         force=force,
     )
-    return DatasetRef(dataset).with_(version=params.get("version") or None), options
+    return DatasetRef(dataset).with_(config=config, version=params.get("version") or None), options
 
 
-def form(manual_dir: str | None, workers: int | None) -> dict[str, Any]:
+def piece(grain: str, asked: str | None, begins: datetime | None, run_after: datetime) -> str:
+    """The piece of time that a run builds.
+
+    Args:
+        grain: how the dataset is cut.
+        asked: the form's answer, which comes first.
+        begins: when the run's data interval begins; a run by hand may have none. The piece is the
+            one that this moment lies in.
+        run_after: when the run was due. Without an interval it builds the last piece that was whole.
+
+    Raises:
+        SettingsError: the answer names no such piece; the hint says what comes near.
+    """
+    if asked:
+        return parse_partition(asked, grain, where="partition").name
+    if begins is not None:
+        return partition_of(begins, grain).name
+    return partition_of(run_after, grain).previous().name
+
+
+def form(manual_dir: str | None, workers: int | None, grain: str | None = None) -> dict[str, Any]:
     """The parameters of a dataset's DAG, as Airflow's form shows them.
 
     Args:
         manual_dir: the dataset's own folder of manual files, if it has one.
         workers: the project's number of workers, if it says one.
+        grain: how the dataset is cut by time, or None.
     """
     from airflow.sdk import Param
 
     return {
+        **(_piece_field(grain) if grain else {}),
         "version": Param(
             None,
             type=["null", "string"],
@@ -86,6 +113,22 @@ def form(manual_dir: str | None, workers: int | None) -> dict[str, Any]:
             title="Note",
             description="Why this run, for whoever looks at it later.",
         ),
+    }
+
+
+def _piece_field(grain: str) -> dict[str, Any]:
+    from airflow.sdk import Param
+
+    example = partition_of(datetime(2026, 11, 30), grain)
+    return {
+        "partition": Param(
+            None,
+            type=["null", "string"],
+            pattern=pattern(grain),
+            title=grain.capitalize(),
+            description=f"The {grain} to build, such as {example}; empty for the one that the run's "
+            "data interval begins in, or else the last one that is over. UTC.",
+        )
     }
 
 

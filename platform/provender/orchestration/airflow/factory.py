@@ -12,23 +12,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pendulum
-
 from provender.errors import ProvenderError, SettingsError
 from provender.orchestration.airflow import asking, stages
-from provender.orchestration.airflow.assets import create_asset
+from provender.orchestration.airflow.assets import changes_asset, create_asset
 from provender.orchestration.airflow.connection import settings_file
 from provender.orchestration.airflow.describing import description, page
 from provender.orchestration.airflow.names import dag_id
 from provender.orchestration.airflow.operators import LABEL, ManualFilesSensor, provender_stage
+from provender.orchestration.airflow.scheduling import BEGINNING, FIRST_PIECE, timetable
 from provender.registry import DagSettings, DatasetEntry, Registry, placed, read_registry
 from provender.settings import read_file
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
-
-BEGINNING = pendulum.datetime(2025, 1, 1, tz="UTC")
-"""Start of every DAG's schedule; nothing before it can be filled in."""
 
 _LONGEST_DELAY = timedelta(hours=1)
 
@@ -134,12 +130,11 @@ def make_dag(
     from airflow.sdk.definitions.param import ParamsDict
 
     said = entry.airflow or DagSettings()
-    check_schedule(name, said.schedule, entry)
     dag = DAG(
         dag_id(name),
         description=description(name, entry),
-        schedule=said.schedule,
-        start_date=BEGINNING,
+        schedule=timetable(name, entry),
+        start_date=FIRST_PIECE if entry.partition else BEGINNING,
         catchup=False,
         max_active_runs=1,
         **({"max_active_tasks": said.parallel} if said.parallel else {}),
@@ -149,10 +144,10 @@ def make_dag(
         auto_register=False,
     )
     with dag:
-        _tasks(name, said, str(file) if file else None)
+        _tasks(name, said, str(file) if file else None, entry.partition)
     # Given after the tasks: a copy in each of them is checked again and again as the DAG is
     # serialized, which costs ten times as much as all the rest.
-    dag.params = ParamsDict(asking.form(entry.manual_dir, workers))
+    dag.params = ParamsDict(asking.form(entry.manual_dir, workers, entry.partition))
     return dag
 
 
@@ -172,17 +167,18 @@ def _defaults(said: DagSettings) -> dict[str, Any]:
     return found
 
 
-def _tasks(name: str, said: DagSettings, file: str | None) -> None:
+def _tasks(name: str, said: DagSettings, file: str | None, partition: str | None) -> None:
     """All tasks of a dataset's DAG, in the DAG that is being made."""
     label = f"{{{{ {LABEL} }}}}"
     # What has no units (a builder that cannot be taken apart) skips a mapped stage: that is well.
     after_units = {"trigger_rule": "none_failed_min_one_success"}
-    asset = create_asset(dataset=name)
+    asset, changes = create_asset(dataset=name), changes_asset(name)
 
     check = ManualFilesSensor(
         task_id="check_manual",
         dataset=name,
         settings=file,
+        partition=partition,
         poke_interval=said.manual_interval,
         timeout=said.manual_timeout,
         doc_md="Waits for files that people must provide, and opens the run.",
@@ -208,31 +204,9 @@ def _tasks(name: str, said: DagSettings, file: str | None) -> None:
         .expand(unit=shards)
     )
     registered = provender_stage(stages.register, task_id="register", **after_units)(run=run)
-    announced = provender_stage(stages.publish, task_id="publish", inlets=[asset], outlets=[asset])(
-        run=run
-    )
+    announced = provender_stage(
+        stages.publish, task_id="publish", inlets=[asset], outlets=[asset, changes]
+    )(run=run, cut=partition is not None)
     fetched >> units
     encoded >> shards
     written >> registered >> announced
-
-
-def check_schedule(name: str, schedule: str | None, entry: DatasetEntry) -> None:
-    """Refuses a schedule that Airflow's scheduler could not read later.
-
-    Raises:
-        SettingsError: it is neither a preset nor a cron expression.
-    """
-    if schedule is None or schedule in _PRESETS:
-        return
-    from croniter import croniter
-
-    if not croniter.is_valid(schedule):
-        raise SettingsError(
-            f"schedule is no cron expression and no preset, got {schedule!r}.",
-            where=f"{entry.file}, [datasets.{name}.airflow]",
-            facts={"key": "schedule"},
-            hint=f"Write a cron expression, or one of {', '.join(sorted(_PRESETS))}.",
-        )
-
-
-_PRESETS = frozenset({"@once", "@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})

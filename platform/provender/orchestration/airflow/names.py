@@ -14,6 +14,10 @@ SCHEME = "provender"
 """The scheme of assets: ``provender://digits``."""
 
 
+CHANGES = "@changes"
+"""What follows the dataset in the name of its second asset; no config can be called that."""
+
+
 def dag_id(dataset: str) -> str:
     """The id of a dataset's DAG."""
     return f"provender_{dataset}"
@@ -22,6 +26,11 @@ def dag_id(dataset: str) -> str:
 def asset_uri(dataset: str) -> str:
     """The URI of a dataset's asset."""
     return f"{SCHEME}://{dataset}"
+
+
+def changes_name(dataset: str) -> str:
+    """The name of a dataset's second asset, whose events name one split or piece of time each."""
+    return f"{dataset}/{CHANGES}"
 
 
 def orchestrator(dag_id: str, run_id: str) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factor
 from airflow.sdk.bases.sensor import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.definitions.context import context_merge
 from airflow.sdk.exceptions import (
+    AirflowException,
     AirflowFailException,
+    AirflowRuntimeError,
     AirflowSensorTimeout,
     AirflowSkipException,
 )
@@ -25,8 +27,8 @@ from provender.errors import ProvenderError
 from provender.orchestration.airflow import asking
 from provender.orchestration.airflow.connection import settings_for
 from provender.orchestration.airflow.names import orchestrator
-from provender.orchestration.airflow.retrying import may_pass
-from provender.orchestration.airflow.telling import Told, as_told, lines, storage, watcher
+from provender.orchestration.airflow.telling import Told, as_told, lines, storage, titled, watcher
+from provender.orchestration.retrying import worth_a_retry
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -71,9 +73,11 @@ def store(context: Context, doc: dict[str, Any]) -> None:
         kept.set(STORE_KEY, doc)
 
 
-def stop(error: ProvenderError) -> Exception:
+def stop(error: Exception) -> Exception:
     """The error to raise: as it is where another try may help, else one that ends the retries."""
-    return error if may_pass(error) else AirflowFailException(f"{type(error).__name__}: {error}")
+    if isinstance(error, (AirflowException, AirflowRuntimeError)) or worth_a_retry(error):
+        return error
+    return AirflowFailException(f"{type(error).__name__}: {error}")
 
 
 class ProvenderStageOperator(_Telling, DecoratedOperator):
@@ -89,16 +93,20 @@ class ProvenderStageOperator(_Telling, DecoratedOperator):
 
         Raises:
             AirflowFailException: it failed, and would fail again.
-            ProvenderError: it failed, and another try may help.
+            Exception: it failed, and another try may help.
         """
         context_merge(context, self.op_kwargs)
         unit = self.op_kwargs.get("unit")
         if isinstance(unit, dict) and "label" in unit:
-            context[LABEL] = unit["label"]  # type: ignore[literal-required]
+            run = self.op_kwargs.get("run") or {}
+            label = titled(str(run.get("dataset", "")), unit["label"])
+            context[LABEL] = label  # type: ignore[literal-required]
         try:
             said = self.python_callable(*self.op_args, **self.determine_kwargs(context))
-        except ProvenderError as error:
-            raise stop(error) from error
+        except Exception as error:
+            if (raised := stop(error)) is error:
+                raise
+            raise raised from error
         told = as_told(said)
         self.tell(context, told)
         return told.value
@@ -131,16 +139,21 @@ class ManualFilesSensor(_Telling, BaseSensorOperator):
     Args:
         dataset: name in the registry.
         settings: path of provender.toml, or None.
+        partition: the piece of time that a run builds, e.g. ``day``; None for a dataset that is not
+            cut by time.
         **kwargs: arguments of a sensor.
     """
 
     template_fields: Sequence[str] = ("dataset",)
 
-    def __init__(self, *, dataset: str, settings: str | None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, dataset: str, settings: str | None, partition: str | None = None, **kwargs: Any
+    ) -> None:
         kwargs.setdefault("mode", "reschedule")
         super().__init__(**kwargs)
         self.dataset = dataset
         self.settings = settings
+        self.partition = partition
 
     def poke(self, context: Context) -> PokeReturnValue | bool:
         """Looks once.
@@ -152,7 +165,7 @@ class ManualFilesSensor(_Telling, BaseSensorOperator):
         params = dict(context["params"])
         try:
             settings = settings_for(self.settings, self.dataset)
-            ref, options = asking.of(self.dataset, params)
+            ref, options = asking.of(self.dataset, params, self._piece(context))
             if params.get("dry_run"):
                 self._preview(context, ref, settings, options)
             run = context["dag_run"]
@@ -169,6 +182,13 @@ class ManualFilesSensor(_Telling, BaseSensorOperator):
             raise stop(error) from error
         self.tell(context, Told((outcome,), doc.to_json(), "manual", doc, settings))
         return PokeReturnValue(is_done=True, xcom_value=doc.to_json())
+
+    def _piece(self, context: Context) -> str | None:
+        if self.partition is None:
+            return None
+        run = context["dag_run"]
+        asked = context["params"].get("partition")
+        return asking.piece(self.partition, asked, run.data_interval_start, run.run_after)
 
     def _preview(self, context: Context, ref: Any, settings: Any, options: Any) -> None:
         rows = asking.preview(ref, settings, options)
@@ -192,7 +212,7 @@ class ManualFilesSensor(_Telling, BaseSensorOperator):
         message = f"The files of {self.dataset} did not come within {limit}."
         with suppress(ProvenderError):
             settings = settings_for(self.settings, self.dataset)
-            ref, options = asking.of(self.dataset, dict(context["params"]))
+            ref, options = asking.of(self.dataset, dict(context["params"]), self._piece(context))
             run = context["dag_run"]
             ids = orchestrator(run.dag_id, run.run_id)
             doc = staged.begin(ref, settings, options, orchestrator=ids)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
+from provender.catalog import Catalog
 from provender.engine import staged
 from provender.engine.staged import Published, RunDoc, Unit
+from provender.orchestration.airflow.announcing import extra_of, keys_of, was_announced
+from provender.orchestration.airflow.assets import changes_asset
 from provender.orchestration.airflow.connection import settings_of
 from provender.orchestration.airflow.telling import Told, watcher
+from provender.refs import DatasetRef
 from provender.settings import Settings
+from provender.upkeep import find_version
 
 _log = logging.getLogger("airflow.task")
 
@@ -60,11 +66,19 @@ def register(run: Json) -> Told:
     return _published(doc, settings, version)
 
 
-def publish(run: Json, inlet_events: Any = None, outlet_events: Any = None) -> Told:
+def publish(
+    run: Json, cut: bool = False, inlet_events: Any = None, outlet_events: Any = None
+) -> Told:
     """Announces the version, once: the only task that wakes whoever waits for the dataset.
 
-    What was announced last is asked of Airflow itself, so that a version which was built
-    elsewhere, or by a run that died before it could tell, is announced too.
+    What was announced is asked of Airflow itself, so that a version which was built elsewhere, or by
+    a run that died before it could tell, is announced too.
+
+    Args:
+        run: the run.
+        cut: whether the dataset is cut by time.
+        inlet_events: of the dataset's asset.
+        outlet_events: of that, and of the asset whose events name one change each.
 
     Raises:
         AirflowSkipException: the version has been announced already, or is a trial.
@@ -77,33 +91,21 @@ def publish(run: Json, inlet_events: Any = None, outlet_events: Any = None) -> T
     if version.status != "published":
         raise AirflowSkipException(f"{version.name} is a trial: nobody is told.")
     [asset] = list(inlet_events)
-    if _last(inlet_events[asset]) == version.fingerprint:
+    if was_announced(inlet_events[asset], version, _created(version, settings)):
         raise AirflowSkipException(f"{version.name} has not changed since it was announced.")
-    outlet_events[asset].extra = extra_of(version)
-    _log.info("%s is announced: %s", version.name, extra_of(version))
+    piece = version.dataset.partition("/")[2] if cut else None
+    extra, keys = extra_of(version, piece), keys_of(version, piece)
+    outlet_events[asset].extra = extra
+    changes = outlet_events[changes_asset(asset.name)]
+    changes.extra = extra
+    changes.add_partitions(keys)
+    _log.info("%s is announced, with %s: %s", version.name, ", ".join(keys), extra)
     return _published(doc, settings, version)
 
 
-def extra_of(version: Published) -> dict[str, Any]:
-    """What an asset event carries: enough to read exactly this version."""
-    return {
-        "version": version.version,
-        "name": version.name,
-        "fingerprint": version.fingerprint,
-        "path": version.path,
-        "splits": dict(version.splits),
-        "examples": sum(version.splits.values()),
-        "bytes": version.bytes,
-        "changed_splits": list(version.changed_splits),
-        "run": version.run_id,
-    }
-
-
-def _last(events: Any) -> str | None:
-    """The fingerprint that was announced last."""
-    newest = list(events.ascending(False).limit(1))
-    extra = newest[0].extra if newest else None
-    return str((extra or {}).get("fingerprint", "")) or None
+def _created(version: Published, settings: Settings) -> datetime:
+    with Catalog.open(settings.catalog) as catalog:
+        return find_version(catalog, DatasetRef.parse(version.name)).created
 
 
 def _published(doc: RunDoc, settings: Settings, version: Published) -> Told:

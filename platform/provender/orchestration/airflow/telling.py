@@ -10,6 +10,8 @@ from typing import Any
 
 from provender.engine.plan import reason_text
 from provender.engine.staged import ABSENT, Outcome, Published, RunDoc, state_of
+from provender.errors import SettingsError
+from provender.partitions import parse_partition
 from provender.settings import Settings
 
 SHOWN = 20
@@ -47,7 +49,10 @@ class Told:
     @property
     def title(self) -> str:
         """The label with its state: ``train-00002 [cached]``."""
-        return f"{self.label or next((o.stage for o in self.outcomes), '')} [{self.state}]"
+        label = self.label or next((o.stage for o in self.outcomes), "")
+        if self.run is not None:
+            label = titled(self.run.dataset, label)
+        return f"{label} [{self.state}]"
 
 
 def as_told(said: Any) -> Told:
@@ -62,6 +67,20 @@ def as_told(said: Any) -> Told:
             return Told(outcomes, [each.to_json() for each in outcomes])
         said = outcomes
     return Told((), said)
+
+
+def titled(dataset: str, label: str) -> str:
+    """A label that begins with the piece of time that is built, where the dataset is cut by time.
+
+    Args:
+        dataset: ``name[/config]``.
+        label: of the task.
+    """
+    config = dataset.partition("/")[2]
+    try:
+        return f"{parse_partition(config)} {label}"
+    except SettingsError:
+        return label
 
 
 def storage(told: Told) -> dict[str, Any]:

@@ -156,10 +156,20 @@ class CacheRoute(StreamRoute):
         import tensorflow as tf
 
         path = name[1]
-        paths = tf.boolean_mask([path], [tf.strings.length(path) > 0])
-        local = tf.data.TFRecordDataset(paths, buffer_size=_READ_BYTES).skip(start).take(count)
-        streamed = count * tf.cast(tf.strings.length(path) == 0, tf.int64)
-        return local.concatenate(super().read(name[0], start, streamed))
+        # Branches, not a concatenation of what is local and what is not: whatever a record passes
+        # through on its way costs about what reading it costs.
+        return tf.cond(
+            tf.strings.length(path) > 0,
+            lambda: self._local(path, start, count),
+            lambda: super(CacheRoute, self).read(name[0], start, count),
+        )
+
+    @staticmethod
+    def _local(path: Any, start: Any, count: Any) -> Dataset:
+        import tensorflow as tf
+
+        records = tf.data.TFRecordDataset(path, buffer_size=_READ_BYTES)
+        return records.skip(start).take(count)
 
     def _hold(self, name: bytes) -> bytes:
         shard = name.decode()
