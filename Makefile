@@ -14,10 +14,10 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core-$(shell cat requirements.lock pyproject.toml 2>/dev/null | cksum | cut -d' ' -f1)
 DEV := $(subst .core,.dev,$(CORE))
 AIRFLOW := $(subst .core,.airflow,$(CORE))
-EXTRAS := airflow,prefect,nlp,ui,dev
+EXTRAS := airflow,prefect,nlp,ui,metrics,dev
 WORKERS ?= 2
 
-.PHONY: demo airflow test test-all browser beam-env lint bench lock clean help
+.PHONY: demo airflow up down test test-all browser beam-env lint bench lock clean help
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,6 +27,17 @@ demo: $(CORE)  ## build real datasets, twice, then with one line changed
 
 airflow: $(AIRFLOW)  ## Airflow with two datasets, in a browser; Ctrl-C ends it
 	@$(BIN)/python examples/airflow/local_airflow.py
+
+# Compose 2 can wait until all is well; its predecessor, docker-compose, cannot.
+up:  ## all services in Docker, on loopback: Airflow, Prefect, PostgreSQL, the pages
+	@docker compose version >/dev/null 2>&1 || { echo "Docker with Compose 2 is needed: https://docs.docker.com/compose/install/" >&2; exit 1; }
+	@python3 deploy/fill_environment.py
+	@docker compose build init
+	@docker compose up --detach --wait --wait-timeout 900
+	@python3 deploy/addresses.py
+
+down:  ## stop them; what they hold stays, `docker compose down --volumes` removes it
+	@docker compose down
 
 test: $(DEV) browser  ## the tests, under 20 minutes on 2 cores
 	$(BIN)/pytest -m 'not slow' -n $(WORKERS) --dist loadfile -q
@@ -64,7 +75,7 @@ bench: $(DEV)  ## every claim of speed, measured beside its peer
 	@for each in benchmarks/*.py; do echo "== $$each"; $(BIN)/python $$each || exit 1; done
 
 lock: $(VENV)/.uv  ## pin anew what pyproject.toml asks for
-	$(BIN)/uv pip compile pyproject.toml $(foreach e,airflow prefect nlp ui dev,--extra $(e)) \
+	$(BIN)/uv pip compile pyproject.toml $(foreach e,airflow prefect nlp ui metrics dev,--extra $(e)) \
 	  --python-version 3.11 --universal --no-emit-index-url --no-emit-find-links \
 	  --generate-hashes --no-annotate --no-header --upgrade -q -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra beam \

@@ -202,8 +202,12 @@ class LocalAirflow:
         told = self.ask("POST", "/auth/token", {"username": "admin", "password": password})
         return str(told["access_token"])
 
-    def wait_for_dags(self, limit: float = LIMIT) -> None:
-        """Waits until Airflow shows a DAG, or an error of their files.
+    def wait_for_dags(self, *wanted: str, limit: float = LIMIT) -> None:
+        """Waits until Airflow shows these DAGs, or an error of their files.
+
+        Args:
+            wanted: ids of the DAGs.
+            limit: seconds.
 
         Raises:
             ServerEnded: a server does not run any more, or neither is there in time.
@@ -212,11 +216,12 @@ class LocalAirflow:
         ends = time.monotonic() + limit
         while time.monotonic() < ends:
             self.check()
-            pages = ("/api/v2/dags", "/api/v2/importErrors")
-            if any(self.ask("GET", page, token=token)["total_entries"] for page in pages):
+            dags = self.ask("GET", "/api/v2/dags", token=token)["dags"]
+            errors = self.ask("GET", "/api/v2/importErrors", token=token)["total_entries"]
+            if errors or {each["dag_id"] for each in dags} >= set(wanted):
                 return
             time.sleep(0.5)
-        raise ServerEnded(f"Airflow shows no DAG after {limit:.0f} s; its logs are in {self.home}.")
+        raise ServerEnded(f"No DAGs after {limit:.0f} s; Airflow's logs are in {self.home}.")
 
     def stop(self) -> None:
         """Ends all servers and whatever they have started."""
@@ -317,7 +322,7 @@ def _serve(airflow: LocalAirflow) -> None:
     for name in ("scheduler", "dag-processor", "triggerer"):
         airflow.start(name)
     airflow.wait("metadatabase", "scheduler", "dag_processor")
-    airflow.wait_for_dags()
+    airflow.wait_for_dags("provender_digits", "provender_xsum")
     known = f"the one of the first start, in {airflow.passwords}"
     print(f"\n  {airflow.url}\n  user admin, password {password or known}\n")
     print("Ctrl-C ends it.", flush=True)

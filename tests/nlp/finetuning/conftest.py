@@ -80,8 +80,8 @@ class Project:
         }
         return Options(**{**usual, **given})
 
-    def make(self, **given: Any) -> Made:
-        return create(self.options(**given), workers=given.pop("workers", 1))
+    def make(self, workers: int = 1, **given: Any) -> Made:
+        return create(self.options(**given), workers=workers)
 
     def out(self, name: str) -> str:
         return str(self.folder / name)

@@ -81,6 +81,21 @@ def test_each_replica_gets_its_rows(file):
     assert data.element_spec["input_mask"].shape.as_list() == [4, 64]
 
 
+def test_an_evaluation_that_fills_no_batch_says_so(file):
+    loader = get_data_loader(config(file, packing={}, drop_remainder=True, global_batch_size=512))
+    with pytest.raises(Exception, match=r"fewer than a batch of 512: drop_remainder"):
+        next(iter(loader.load()))
+
+
+def test_cached_examples_are_packed_the_same(file):
+    plain, cached = (
+        joined(get_data_loader(config(file, packing={}, cache=cache)).load().as_numpy_iterator())
+        for cache in (False, True)
+    )
+    for name, value in plain.items():
+        np.testing.assert_array_equal(cached[name], value, name)
+
+
 def test_a_loader_without_roles_refuses_packing(file):
     from provender.nlp.loaders.sentence_prediction import SentencePredictionDataConfig
 

@@ -33,29 +33,30 @@ def test_a_small_model_learns_to_fill_the_masks(tmp_path: Path) -> None:
     data = examples_of([tmp_path / "train"], options)
 
     keras.utils.set_random_seed(1)
-    ids = keras.Input((64,), dtype="int32")
-    mask = keras.Input((64,), dtype="int32")
-    types = keras.Input((64,), dtype="int32")
+    ids, mask, types, place = (keras.Input((64,), dtype="int32") for _ in range(4))
     where = keras.Input((10,), dtype="int32")
-    x = keras.layers.Embedding(2000, 64)(ids) + keras.layers.Embedding(2, 64)(types)
-    x = x + keras.layers.Embedding(64, 64)(
-        keras.ops.broadcast_to(keras.ops.arange(64), keras.ops.shape(ids))
+    x = keras.layers.Add()(
+        [
+            keras.layers.Embedding(size, 64)(each)
+            for size, each in ((2000, ids), (2, types), (64, place))
+        ]
     )
-    seen = keras.ops.expand_dims(mask, 1) * keras.ops.ones((1, 64, 1), "int32")
+    seen = keras.ops.expand_dims(mask, 1)
     for _ in range(2):
         attended = keras.layers.MultiHeadAttention(4, 16)(x, x, attention_mask=seen)
         x = keras.layers.LayerNormalization()(x + attended)
-        x = keras.layers.LayerNormalization()(
-            x + keras.layers.Dense(64)(keras.layers.Dense(128, "gelu")(x))
-        )
-    picked = keras.ops.take_along_axis(x, keras.ops.expand_dims(where, -1), axis=1)
-    model = keras.Model([ids, mask, types, where], keras.layers.Dense(2000)(picked))
+        widened = keras.layers.Dense(64)(keras.layers.Dense(128, "gelu")(x))
+        x = keras.layers.LayerNormalization()(x + widened)
+    picked = keras.ops.matmul(keras.ops.one_hot(where, 64), x)
+    model = keras.Model([ids, mask, types, place, where], keras.layers.Dense(2000)(picked))
     model.compile(
         keras.optimizers.Adam(2e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     )
-    inputs = [data[n] for n in ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")]
+    places = np.broadcast_to(np.arange(64), data["input_ids"].shape)
+    given = [data[name] for name in ("input_ids", "input_mask", "segment_ids")]
+    given += [places, data["masked_lm_positions"]]
     history = model.fit(
-        [each.astype(np.int32) for each in inputs],
+        [each.astype(np.int32) for each in given],
         data["masked_lm_ids"],
         sample_weight=data["masked_lm_weights"],
         batch_size=64,

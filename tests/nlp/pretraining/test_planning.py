@@ -15,7 +15,7 @@ from tests.nlp.pretraining.conftest import corpus, documents_of, make_store, tar
 from tests.nlp.pretraining.reference import instances
 
 from provender.errors import DamageError
-from provender.nlp.pretraining import Options, TokenStore, plan_task, planning, plans
+from provender.nlp.pretraining import Options, TokenStore, plan_task, planning, plans, tokens
 from provender.nlp.pretraining.counter import Purpose
 from provender.nlp.pretraining.cutting import heads, lengths_after
 from provender.nlp.pretraining.planning import plan_tasks
@@ -107,6 +107,9 @@ def test_rows_do_not_depend_on_tasks_and_buckets(
     whole = planned(store, options, folders[0], buckets=1)
     assert (np.diff(whole["key"].astype(object)) >= 0).all()
     monkeypatch.setattr(planning, "SENTENCES_AT_ONCE", 20)
+    # So does the memory of a large store that is given back meanwhile.
+    monkeypatch.setattr(tokens, "_MAPPED", 100)
+    monkeypatch.setattr(tokens, "_GLANCES", 5)
     monkeypatch.setattr(plans, "_ROWS_PER_RUN", 30)
     assert len(plan_tasks(store, options, 50)) > 10
     assert np.array_equal(planned(store, options, folders[1], buckets=7, task=50), whole)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -51,21 +52,20 @@ def broker(folder: Path) -> Iterator[str]:
         process.wait(timeout=30)
 
 
-def connection(url: str) -> str:
-    """The catalog's URL as a connection of Airflow's."""
+def connection(url: str) -> dict[str, Any]:
+    """The catalog's URL as a connection of Airflow's, with a password."""
     parts = urlsplit(url)
     extra = {name: values[0] for name, values in parse_qs(parts.query).items()}
-    return json.dumps(
-        {
-            "conn_type": "postgres",
-            "login": parts.username,
-            "password": parts.password,
-            "host": parts.hostname,
-            "port": parts.port,
-            "schema": parts.path.strip("/"),
-            "extra": extra,
-        }
-    )
+    return {
+        "connection_id": "provender_catalog",
+        "conn_type": "postgres",
+        "login": parts.username,
+        "password": SECRET,
+        "host": parts.hostname,
+        "port": parts.port,
+        "schema": parts.path.strip("/"),
+        "extra": json.dumps(extra),
+    }
 
 
 def test_two_workers_build_one_dataset(tmp_path: Path) -> None:
@@ -77,7 +77,6 @@ def test_two_workers_build_one_dataset(tmp_path: Path) -> None:
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": own,
             "AIRFLOW__CELERY__BROKER_URL": f"{redis}/0",
             "AIRFLOW__CELERY__RESULT_BACKEND": f"{redis}/1",
-            "AIRFLOW_CONN_PROVENDER_CATALOG": connection(catalog_url),
         }
         with prepared(tmp_path / "project", more) as airflow:
             for name in ("first", "second"):
@@ -86,11 +85,15 @@ def test_two_workers_build_one_dataset(tmp_path: Path) -> None:
             airflow.start("scheduler")
             airflow.wait("metadatabase", "scheduler")
             driver = Driver(airflow)
+            driver.ask("POST", "/connections", connection(catalog_url))
             run_id = driver.trigger("provender_digits", workers=4)
             driver.ended("provender_digits", run_id)
             again = driver.trigger("provender_digits", workers=4)
             driver.ended("provender_digits", again)
             trained = driver.ended("train_digits")
+            # The pages find the catalog by the same connection.
+            told = airflow.ask("GET", "/provender/api/datasets/digits", token=driver.token)
+            assert told["dataset"]["name"] == "digits"
             logs = {path.name: path.read_text() for path in airflow.home.rglob("*.log")}
         done = [logs[f"{name}.log"].count("succeeded in") for name in ("first", "second")]
         assert min(done) > 1, f"both workers worked: {done}"

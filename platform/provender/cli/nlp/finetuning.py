@@ -16,6 +16,7 @@ from provender.nlp.finetuning.options import MNLI_TYPES, TASK_TYPES, Options
 from provender.nlp.finetuning.tasks import CLASSIFICATION, RETRIEVAL, TAGGING
 
 if TYPE_CHECKING:
+    from provender.nlp.finetuning.publishing import Standing
     from provender.nlp.finetuning.running import Made
 
 _HELP = {
@@ -60,13 +61,19 @@ def register(group: typer.Typer) -> None:
         "--train-data-output-path train.tfrecord --meta-data-file-path meta.json",
         "provender nlp create-finetuning-data --fine-tuning-task-type squad --squad-data-file "
         "train-v1.1.json --vocab-file vocab.txt --train-data-output-path train.tfrecord "
-        "--meta-data-file-path meta.json --max-seq-length 384",
+        "--meta-data-file-path meta.json --max-seq-length 384 --publish squad_tokens:1.0.0",
         options=declared(Options, _HELP),
     )(create_finetuning_data)
 
 
 def create_finetuning_data(
     call: Invocation,
+    publish: Annotated[
+        str,
+        typer.Option(
+            "--publish", metavar="NAME:X.Y.Z", help="Publish the files as this version, too."
+        ),
+    ] = "",
     workers: Annotated[
         int | None,
         typer.Option(
@@ -84,19 +91,29 @@ def create_finetuning_data(
     alone. Each file appears when it is finished, and is the same to the byte for any --workers.
     """
     from provender.cli.nlp.steps import steps
+    from provender.nlp.finetuning.publishing import named
+    from provender.nlp.finetuning.publishing import publish as run_publish
     from provender.nlp.finetuning.running import create
 
     call.resumes = True
     asked = Options(**options)
     began = time.monotonic()
+    standing = None
+    if publish:
+        named(publish)
     with steps(call) as tell:
         made = create(asked, workers=workers, settings=call.settings, tell=tell)
-    _show(call, made, time.monotonic() - began)
+        if publish:
+            standing = run_publish(
+                made, publish, workers=workers or 1, settings=call.settings, tell=tell
+            )
+    _show(call, made, standing, time.monotonic() - began)
 
 
-def _show(call: Invocation, made: Made, seconds: float) -> None:
+def _show(call: Invocation, made: Made, standing: Standing | None, seconds: float) -> None:
     if call.json:
-        call.out.document({**asdict(made), "seconds": seconds})
+        published = standing and {"version": standing.version, "outcome": standing.outcome}
+        call.out.document({**asdict(made), "published": published, "seconds": seconds})
         return
     for note, times in made.notes.items():
         call.out.aside(f"Skipped: {counted(times, 'question')} ({note}).")
@@ -109,6 +126,9 @@ def _show(call: Invocation, made: Made, seconds: float) -> None:
             f"{each.path}  {counted(each.records, 'example')}, {bytes_text(each.bytes)}{stands}"
         )
     call.out.line(made.metadata_path)
+    if standing is not None:
+        text = standing.version.uri if call.quiet else f"{standing.version.name}  published"
+        call.out.line(text)
     if not call.quiet:
         total = sum(each.records for each in made.outputs)
         call.out.line(f"{counted(total, 'example')} in {seconds_text(seconds)}")

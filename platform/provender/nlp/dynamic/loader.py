@@ -108,7 +108,11 @@ class BertPretrainDynamicDataLoader(ConfiguredLoader):
         """
         from provender.nlp.reader import InputReader
 
-        return InputReader(self._params, transform_and_batch_fn=self._grouped).read(input_context)
+        params = self._params
+        if params.global_shuffle:
+            # False is this configuration's default, not a wish: an exact order is one in any case.
+            params = params.replace(deterministic=None)
+        return InputReader(params, transform_and_batch_fn=self._grouped).read(input_context)
 
     def element_spec(self) -> dict[str, Any]:
         """Token and mask features [rows, None], next_sentence_labels [rows, 1]."""

@@ -120,13 +120,13 @@ def file_digest(path: Path) -> str:
     return found.hexdigest()
 
 
-def line_count(paths: Iterable[Path]) -> int:
-    """Lines of files, about."""
+def line_count(paths: Iterable[Path], end: bytes = b"\n") -> int:
+    """Lines of files, about; or, with two line ends, what blank lines part."""
     found = 0
     for path in paths:
         with told_as_ours(path), path.open("rb") as file:
             while block := file.read(_BLOCK):
-                found += block.count(b"\n")
+                found += block.count(end)
     return found
 
 

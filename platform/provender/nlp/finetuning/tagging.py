@@ -148,7 +148,7 @@ def _planned(
         target,
         {"files": [file_digest(each) for each in paths], "labels": list(labels)},
         partial(_read, paths, labels, split != "test"),
-        line_count(paths),
+        line_count(paths, b"\n\n"),
         SentenceEncoder(options),
     )
 

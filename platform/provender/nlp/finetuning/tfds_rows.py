@@ -233,8 +233,8 @@ class Dataset:
 
     @property
     def _is_indexed(self) -> bool:
-        feature = self._builder.info.features.get(_INDEX)
-        return feature is not None and getattr(feature, "shape", None) == ()
+        features = self._builder.info.features
+        return _INDEX in features and getattr(features[_INDEX], "shape", None) == ()
 
 
 def _row(example: Mapping[str, Any], columns: Columns) -> Row:

@@ -1,9 +1,19 @@
 """Data loaders for training language models; `provender.nlp.registry.get_data_loader` makes them.
 
-Importing this package registers all of them.
+`get_data_loader` registers all of them.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from provender.nlp.dynamic.loader import (
+        BertPretrainDynamicDataConfig as BertPretrainDynamicDataConfig,
+    )
+    from provender.nlp.dynamic.loader import (
+        BertPretrainDynamicDataLoader as BertPretrainDynamicDataLoader,
+    )
 
 from provender.nlp.loaders.bert_pretrain import BertPretrainDataConfig, BertPretrainDataLoader
 from provender.nlp.loaders.bert_pretrain_text import (
@@ -27,6 +37,8 @@ from provender.nlp.loaders.xlnet_pretrain import XLNetPretrainDataConfig, XLNetP
 __all__ = [
     "BertPretrainDataConfig",
     "BertPretrainDataLoader",
+    "BertPretrainDynamicDataConfig",
+    "BertPretrainDynamicDataLoader",
     "BertPretrainTextDataConfig",
     "BertPretrainTextDataLoader",
     "DualEncoderDataConfig",
@@ -44,3 +56,15 @@ __all__ = [
     "XLNetPretrainDataConfig",
     "XLNetPretrainDataLoader",
 ]
+
+# They import the base classes of this package, so they cannot be imported while it is.
+_DYNAMIC = ("BertPretrainDynamicDataConfig", "BertPretrainDynamicDataLoader")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _DYNAMIC:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    from provender.nlp.dynamic import loader
+
+    return getattr(loader, name)

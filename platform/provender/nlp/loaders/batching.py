@@ -10,6 +10,7 @@ from provender.errors import SettingsError
 from provender.nlp.config import DataConfig
 from provender.nlp.reader import InputReader
 from provender.nlp.reader.files import dataset_fn_of
+from provender.nlp.reader.parsing import undecoded
 from provender.nlp.reader.sharing import batch_rows
 
 
@@ -29,7 +30,7 @@ def reading_whole_batches(
     return InputReader(
         params,
         dataset_fn=dataset_fn_of(params.get("file_type", "tfrecord")),
-        decoder_fn=lambda record: record,
+        decoder_fn=undecoded,
         features=features,
         transform_and_batch_fn=transform_and_batch,
     )

@@ -27,35 +27,31 @@ def packing_reader(
         fields: the outputs' roles.
         room: what a packed row holds.
     """
-    import tensorflow as tf
-
+    from provender.nlp.loaders.batching import full_batches
     from provender.nlp.reader import InputReader
     from provender.nlp.reader.files import dataset_fn_of
-    from provender.nlp.reader.sharing import batch_rows
 
     packing = params.packing
     assert packing is not None
+    # Evaluation has to tell that not one batch is full.
+    checked = params.drop_remainder and not params.is_training
 
-    def pack(dataset: Any, input_context: Any) -> Any:
-        buffers = dataset.batch(packing.buffer_size).map(
-            lambda records: assemble(tf.io.parse_example(records, dict(features))),
-            num_parallel_calls=tf.data.AUTOTUNE,
-        )
-        return packed_batches(
+    def pack(buffers: Any, rows: int) -> Any:
+        packed = packed_batches(
             buffers,
             fields,
             room,
             packing,
-            rows=batch_rows(params.global_batch_size, input_context),
-            drop_remainder=params.drop_remainder,
+            rows=rows,
+            drop_remainder=params.drop_remainder and not checked,
         )
+        return full_batches(packed, rows, params) if checked else packed
 
-    # Records come as they were read: a buffer is decoded at once. The features still tell the
-    # reader what the files must hold.
     return InputReader(
         params,
         dataset_fn=dataset_fn_of(params.get("file_type", "tfrecord")),
-        decoder_fn=lambda record: record,
+        parser_fn=assemble,
         features=features,
-        transform_and_batch_fn=pack,
+        batch_parser_fn=assemble,
+        pack_fn=pack,
     )

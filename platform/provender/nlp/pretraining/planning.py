@@ -267,7 +267,11 @@ def _partners(
     drawn = words(options.random_seed, Purpose.PARTNER, 0, instance, document, epoch)
     other = below(drawn[0], len(store.documents) - 1)
     other += other >= document
-    low, high = store.document_start(other), store.documents[other].astype(np.int64)
-    begin = store.sentence_start(low + below(drawn[1], high - low))
-    last = np.searchsorted(store.sentences, begin + np.maximum(wanted, 1), "left")
-    return begin, store.sentences[np.minimum(last, high - 1)] - begin
+    begin, length = np.empty_like(other), np.empty_like(other)
+    for part in store.glances(len(other)):
+        low, high = store.document_start(other[part]), store.documents[other[part]]
+        begin[part] = store.sentence_start(low + below(drawn[1][part], high - low))
+        reach = begin[part] + np.maximum(wanted[part], 1)
+        last = np.searchsorted(store.sentences, reach, "left")
+        length[part] = store.sentences[np.minimum(last, high - 1)] - begin[part]
+    return begin, length

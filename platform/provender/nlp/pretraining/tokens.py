@@ -32,6 +32,10 @@ _FOOTER = struct.Struct("<QQQQ16s")
 _MAGIC = b"PVTOKENFILE\x00\x00\x00\x01\n"
 _BLOCK = 1 << 20
 _SPOOLED = 4 << 20
+_MAPPED = 32 << 20
+"""Bytes of a store that may stay in memory."""
+_GLANCES = 256
+"""Linux maps up to 64 KiB around a page, so these are 16 MiB."""
 MARKER = "store.json"
 
 
@@ -295,5 +299,22 @@ class TokenStore:
 
     def release(self) -> None:
         """Gives back the memory of pages that were looked at; they are read again when needed."""
-        for each in self._maps:
-            each.madvise(mmap.MADV_DONTNEED)
+        if self._is_large():
+            for each in self._maps:
+                each.madvise(mmap.MADV_DONTNEED)
+
+    def glances(self, count: int) -> Iterator[slice]:
+        """Slices in which to look at so many places anywhere in the store, with bounded memory.
+
+        The system maps some pages around each place; those are given back after each slice.
+
+        Args:
+            count: number of places.
+        """
+        at_once = _GLANCES if self._is_large() else max(count, 1)
+        for start in range(0, count, at_once):
+            yield slice(start, start + at_once)
+            self.release()
+
+    def _is_large(self) -> bool:
+        return sum(map(len, self._maps)) > _MAPPED

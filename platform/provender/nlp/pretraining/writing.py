@@ -196,8 +196,9 @@ def gather(store: TokenStore, recipe: Recipe, rows: np.ndarray) -> Rows:
     shift_second = rows["second"][:, None] - middle - 1
     places = np.where(columns < middle, shift_first, shift_second)
     places += columns
-    ids = store.tokens.take(places, mode="clip")
-    store.release()
+    ids = np.empty(places.shape, store.tokens.dtype)
+    for part in store.glances(len(rows)):
+        ids[part] = store.tokens.take(places[part], mode="clip")
     ids[columns >= last] = 0
     every = np.arange(len(rows))
     ids[:, 0] = cls

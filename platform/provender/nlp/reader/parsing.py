@@ -15,6 +15,15 @@ _CHUNK = 64
 """Records decoded together where what follows has to see single examples."""
 
 
+def undecoded(record: Any) -> Any:
+    """The `decoder_fn` of a reader whose later functions take records as they were read.
+
+    Given with `features`, these only say what the first record of each file must hold. It is known
+    to the reader, which spares itself a map over single records.
+    """
+    return record
+
+
 @dataclass(frozen=True)
 class Parsing:
     """The functions of an `InputReader`; see there for each.
@@ -94,6 +103,8 @@ class Parsing:
         """Decodes records, where they are not decoded yet; gives single examples."""
         import tensorflow as tf
 
+        if self.decoder_fn is undecoded:
+            return data
         if self.decoder_fn is not None:
             return data.map(self.decoder_fn, num_parallel_calls=tf.data.AUTOTUNE)
         if self.features is None or self.decoded:

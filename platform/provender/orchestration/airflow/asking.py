@@ -125,9 +125,10 @@ def _piece_field(grain: str) -> dict[str, Any]:
             None,
             type=["null", "string"],
             pattern=pattern(grain),
-            title=grain.capitalize(),
-            description=f"The {grain} to build, such as {example}; empty for the one that the run's "
-            "data interval begins in, or else the last one that is over. UTC.",
+            # A refusal shows the title beside the pattern, and not the description.
+            title=f"{grain.capitalize()}, such as {example}",
+            description="What to build; empty for what the run's data interval begins in, or "
+            f"else the last {grain} that is over. UTC.",
         )
     }
 

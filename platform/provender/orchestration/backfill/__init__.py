@@ -14,6 +14,7 @@ from provender.orchestration.backfill.planning import (
     Backfill,
     Piece,
     plan_backfill,
+    with_versions,
 )
 
-__all__ = ["COMPLETED", "FAILED", "NONE", "REPROCESS", "Backfill", "Piece", "plan_backfill"]
+__all__ = ["COMPLETED", "FAILED", "NONE", "REPROCESS", "Backfill", "Piece", "plan_backfill", "with_versions"]

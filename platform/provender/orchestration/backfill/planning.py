@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from provender.catalog import Catalog, RunRecord, VersionRecord
-from provender.errors import SettingsError
+from provender.errors import SettingsError, UnknownReference
 from provender.partitions import Partition, check_grain, span
 from provender.settings import Settings
 
@@ -100,12 +100,23 @@ def grain_for(dataset: str, settings: Settings, every: str | None = None) -> str
         every: what the user says; by default what the registry says.
 
     Raises:
-        SettingsError: nobody says it, or there is no such grain.
+        UnknownReference: there is no such dataset; the hint names those that come near.
+        SettingsError: nobody says how it is cut, or there is no such grain.
     """
     if every is not None:
         return check_grain(every, "--every")
     entry = settings.datasets.get(dataset)
-    if entry is not None and entry.partition is not None:
+    if entry is None:
+        names = list(settings.datasets)
+        near = difflib.get_close_matches(dataset, names, 3) or names[:8]
+        raise UnknownReference(
+            f"The registry has no dataset {dataset!r}.",
+            where=str(settings.path or "provender.toml"),
+            hint=(f"It has: {', '.join(near)}. " if near else "")
+            + "One that stands nowhere there needs --every day, or another grain.",
+            facts={"near": near},
+        )
+    if entry.partition is not None:
         return entry.partition
     raise SettingsError(
         f"Nothing says how {dataset} is cut by time.",
@@ -143,6 +154,18 @@ def plan_backfill(
     last_runs = _last_runs(catalog, dataset)
     found = tuple(_piece(each, versions, last_runs, reprocess) for each in pieces)
     return Backfill(dataset, grain, reprocess, found)
+
+
+def with_versions(backfill: Backfill, catalog: Catalog) -> Backfill:
+    """The same with the versions that stand by now, where somebody else has built them.
+
+    Args:
+        backfill: it ended.
+        catalog: what was built.
+    """
+    stand = {each.config: each.name for each in reversed(catalog.versions(backfill.dataset))}
+    pieces = tuple(replace(each, version=stand.get(each.name)) for each in backfill.pieces)
+    return replace(backfill, pieces=pieces)
 
 
 def _last_runs(catalog: Catalog, dataset: str) -> dict[str, RunRecord]:

@@ -6,22 +6,22 @@ that is at work and follows it.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 
 from provender.errors import ProvenderError, SettingsError, UnknownReference
 from provender.orchestration.airflow.names import dag_id
+from provender.orchestration.backfill.address import PASSWORD, TOKEN, USER, Address, Login
 from provender.orchestration.backfill.planning import (
     BROKEN,
     BUILT,
-    CACHED,
+    COMPLETED,
+    FAILED,
     LEFT,
     RUNNING,
     WAITING,
@@ -30,11 +30,6 @@ from provender.orchestration.backfill.planning import (
 )
 from provender.partitions import parse_partition, partition_of
 
-URL, USER, PASSWORD, TOKEN = (
-    "AIRFLOW_API_URL", "AIRFLOW_API_USER", "AIRFLOW_API_PASSWORD", "AIRFLOW_API_TOKEN",
-)  # fmt: skip
-"""Environment variables: where Airflow is, and who asks."""
-
 _LOOK_SECONDS = 2.0
 _PAGE = 100
 _STATES = {"queued": WAITING, "running": RUNNING, "success": BUILT, "failed": BROKEN}
@@ -42,55 +37,13 @@ _STATES = {"queued": WAITING, "running": RUNNING, "success": BUILT, "failed": BR
 Tell = Callable[[Piece], None]
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where Airflow's API is, and as whom it is asked.
-
-    Attributes:
-        url: e.g. ``http://127.0.0.1:8080``.
-        user: name, or None with a token.
-        password: of that user.
-        token: a JWT, or None.
-    """
-
-    url: str
-    user: str | None = None
-    password: str | None = None
-    token: str | None = None
-
-    def __repr__(self) -> str:
-        return f"Address({self.url!r}, user={self.user!r})"
-
-    @classmethod
-    def of_environment(cls, url: str | None = None) -> Address:
-        """As the environment says.
-
-        Raises:
-            SettingsError: it does not.
-        """
-        told = url or os.environ.get(URL)
-        if not told:
-            raise SettingsError(
-                "Nothing says where Airflow is.",
-                where="--airflow-url",
-                hint=f"--airflow-url http://127.0.0.1:8080, or {URL}.",
-            )
-        token, user = os.environ.get(TOKEN), os.environ.get(USER)
-        if not token and not user:
-            raise SettingsError(
-                "Nothing says who asks Airflow.",
-                where=USER,
-                hint=f"Set {USER} and {PASSWORD}, or {TOKEN}.",
-            )
-        return cls(told.rstrip("/"), user, os.environ.get(PASSWORD), token)
-
-
 class AirflowBackfill:
     """One backfill of a dataset's DAG.
 
     Args:
         address: of Airflow.
-        plan: what was asked for; Airflow decides itself which dates have a run already.
+        plan: what was asked for; something of it waits. Of the span of what waits, Airflow runs every date that has no run
+            yet, or that the plan's way of reprocessing asks for.
         parallel: most runs at the same time.
         tell: is told of every change.
     """
@@ -101,66 +54,66 @@ class AirflowBackfill:
         self._parallel = parallel
         self._tell = tell
         self._dag = dag_id(plan.dataset)
+        todo = plan.todo
+        self._first = parse_partition(todo[0].name, plan.grain).start
+        # A schedule of the dataset's own begins its intervals anywhere in a piece.
+        self._last = parse_partition(todo[-1].name, plan.grain).stop - timedelta(seconds=1)
 
     def run(self) -> list[Piece]:
         """Asks for it, or finds it at work, and follows it to its end.
 
         Returns:
-            How each piece ended, in the plan's order.
+            How each piece that waited ended, in the plan's order.
 
         Raises:
             UnknownReference: Airflow has no such DAG.
+            SettingsError: Airflow does not let one in.
             ProvenderError: Airflow cannot be reached, or refuses.
         """
         with self._client() as client:
+            self._check_runs(client)
             backfill = self._active(client) or self._create(client)
             seen: dict[str, Piece] = {}
             while True:
-                ended = self._get(client, f"/backfills/{backfill}")["completed_at"] is not None
-                for piece in self._pieces(client, backfill, ended):
+                now = self._get(client, f"/backfills/{backfill}")
+                for piece in self._pieces(client, now):
                     if seen.get(piece.name) != piece:
                         seen[piece.name] = piece
                         self._tell(piece)
-                if ended:
-                    return [seen[each.name] for each in self._plan.pieces]
+                if now["completed_at"] is not None:
+                    return [seen[each.name] for each in self._plan.todo]
                 time.sleep(_LOOK_SECONDS)
 
     @contextmanager
     def _client(self) -> Iterator[httpx.Client]:
         address = self._address
         try:
-            with httpx.Client(base_url=f"{address.url}/api/v2", timeout=60) as client:
-                token = address.token or self._token(client)
-                client.headers["Authorization"] = f"Bearer {token}"
+            with httpx.Client(
+                base_url=f"{address.url}/api/v2", auth=Login(address), timeout=60
+            ) as client:
                 yield client
         except httpx.HTTPError as error:
             raise ProvenderError(
                 f"Airflow does not answer: {error}",
                 where=address.url,
-                hint="The backfill goes on there; ask again to follow it.",
+                hint="A backfill that is at work goes on there; ask again to follow it.",
             ) from error
 
-    def _token(self, client: httpx.Client) -> str:
-        address = self._address
-        answer = client.post(
-            f"{address.url}/auth/token",
-            json={"username": address.user, "password": address.password},
-        )
-        if answer.status_code not in (200, 201):
-            raise SettingsError(
-                f"Airflow does not let {address.user} in.",
-                where=address.url,
-                hint=f"Check {PASSWORD}.",
+    def _check_runs(self, client: httpx.Client) -> None:
+        if self._get(client, f"/dags/{self._dag}")["is_paused"]:
+            raise ProvenderError(
+                f"{self._dag} is paused in Airflow: nothing of it would run.",
+                where=self._address.url,
+                hint=f"`airflow dags unpause {self._dag}`, or the switch on its page.",
             )
-        return str(answer.json()["access_token"])
 
     def _active(self, client: httpx.Client) -> int | None:
         """The backfill of this DAG that is at work, whoever began it; Airflow allows one."""
-        found = self._get(client, "/backfills", dag_id=self._dag)["backfills"]
-        first, last = self._dates()
+        found = self._get(client, "/backfills", dag_id=self._dag, order_by="-id")["backfills"]
         for each in found:
             if each["completed_at"] is None:
-                if (_time(each["from_date"]), _time(each["to_date"])) != (first, last):
+                first, last = _time(each["from_date"]), _time(each["to_date"])
+                if self._first < first or last < self._last:
                     raise ProvenderError(
                         f"Airflow is at work on another backfill of {self._plan.dataset}: "
                         f"{each['from_date']} to {each['to_date']}.",
@@ -171,63 +124,54 @@ class AirflowBackfill:
         return None
 
     def _create(self, client: httpx.Client) -> int:
-        first, last = self._dates()
         answer = client.post(
             "/backfills",
             json={
                 "dag_id": self._dag,
-                "from_date": first.isoformat(),
-                "to_date": last.isoformat(),
+                "from_date": self._first.isoformat(),
+                "to_date": self._last.isoformat(),
                 "reprocess_behavior": self._plan.reprocess,
                 "max_active_runs": self._parallel,
             },
         )
+        if answer.status_code == httpx.codes.CONFLICT and (begun := self._active(client)):
+            # Somebody else asked for it in the meantime.
+            return begun
         return int(self._checked(answer)["id"])
 
-    def _dates(self) -> tuple[datetime, datetime]:
-        first, last = self._plan.pieces[0], self._plan.pieces[-1]
-        grain = self._plan.grain
-        return parse_partition(first.name, grain).start, parse_partition(last.name, grain).start
-
-    def _pieces(self, client: httpx.Client, backfill: int, ended: bool) -> Iterator[Piece]:
+    def _pieces(self, client: httpx.Client, backfill: Mapping[str, Any]) -> Iterator[Piece]:
         """The pieces as they stand, from the runs of their dates."""
         runs = self._runs(client)
-        for piece in self._plan.pieces:
-            run = runs.get(piece.name)
-            if run is None:
-                why = "Airflow made no run for it" if ended else "not begun"
-                yield piece.now(LEFT if ended else WAITING, why)
-                continue
-            yield self._of_run(piece, run)
-
-    def _of_run(self, piece: Piece, run: dict[str, Any]) -> Piece:
-        state = _STATES.get(run["state"], WAITING)
-        name = run["dag_run_id"]
-        if state == BUILT and piece.state == CACHED:
-            state = CACHED
-        begun, end = _maybe(run.get("start_date")), _maybe(run.get("end_date"))
-        seconds = (end - begun).total_seconds() if begun and end else 0.0
-        return piece.now(state, f"Airflow's run {name}", seconds=round(seconds, 1))
+        ended = backfill["completed_at"] is not None
+        for piece in self._plan.todo:
+            if run := runs.get(piece.name):
+                yield _of_run(piece, run, _time(backfill["created_at"]))
+            elif parse_partition(piece.name, self._plan.grain).stop > datetime.now(UTC):
+                yield piece.now(LEFT, "it is not over yet")
+            elif ended:
+                yield piece.now(LEFT, "Airflow made no run for it")
+            else:
+                why = "the backfill is paused in Airflow" if backfill["is_paused"] else "not begun"
+                yield piece.now(WAITING, why)
 
     def _runs(self, client: httpx.Client) -> dict[str, dict[str, Any]]:
-        """Piece name -> its newest run."""
-        first, last = self._dates()
+        """Piece name -> its newest run that the schedule or a backfill made."""
         found: dict[str, dict[str, Any]] = {}
         offset = 0
         while True:
             page: Sequence[dict[str, Any]] = self._get(
                 client,
                 f"/dags/{self._dag}/dagRuns",
-                logical_date_gte=first.isoformat(),
-                logical_date_lte=last.isoformat(),
-                order_by="run_after",
+                logical_date_gte=self._first.isoformat(),
+                logical_date_lte=self._last.isoformat(),
+                run_type=["scheduled", "backfill"],
+                order_by="logical_date",
                 limit=_PAGE,
                 offset=offset,
             )["dag_runs"]
             for each in page:
-                if each["data_interval_start"]:
-                    start = _time(each["data_interval_start"])
-                    found[partition_of(start, self._plan.grain).name] = each
+                start = _time(each["data_interval_start"])
+                found[partition_of(start, self._plan.grain).name] = each
             if len(page) < _PAGE:
                 return found
             offset += _PAGE
@@ -242,18 +186,46 @@ class AirflowBackfill:
             said = answer.json().get("detail", answer.text)
         except ValueError:
             said = answer.text[:300]
-        if answer.status_code == 404:
+        where = self._address.url
+        if answer.status_code == httpx.codes.NOT_FOUND:
             raise UnknownReference(
                 f"Airflow has no DAG {self._dag}.",
-                where=self._address.url,
+                where=where,
                 hint="Is the dataset in the registry that Airflow reads? `airflow dags list` shows.",
             )
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            message = "Airflow does not accept the token."
+            hint = f"Set a new {TOKEN}, or {USER} and {PASSWORD}."
+            raise SettingsError(message, where=where, hint=hint)
+        if answer.status_code == httpx.codes.FORBIDDEN:
+            message = f"Airflow does not let {self._address.user or 'this user'} do that: {said}"
+            raise SettingsError(message, where=where, hint="Ask for a role that may run DAGs.")
         raise ProvenderError(
             f"Airflow refuses ({answer.status_code}): {said}",
-            where=self._address.url,
+            where=where,
             hint="A dataset is filled in by Airflow where its table has `partition` and "
-            "[datasets.NAME.airflow] is enabled.",
+            "[datasets.NAME.airflow] is enabled, up to the last piece that is over.",
         )
+
+
+def _of_run(piece: Piece, run: Mapping[str, Any], asked: datetime) -> Piece:
+    """A piece as its run stands.
+
+    Args:
+        piece: as the plan has it.
+        run: as Airflow tells of it.
+        asked: when the backfill was asked for.
+    """
+    state = _STATES.get(run["state"], WAITING)
+    begun, end = _maybe(run["start_date"]), _maybe(run["end_date"])
+    queued = _maybe(run["queued_at"])
+    if end is not None and queued is not None and queued < asked:
+        # It ended before, and this way of reprocessing leaves it as it is.
+        again = FAILED if state == BROKEN else COMPLETED
+        why = f"Airflow's run {run['dag_run_id']} {run['state']} before; --reprocess {again} runs it again"
+        return piece.now(LEFT, why)
+    seconds = (end - begun).total_seconds() if begun and end else 0.0
+    return piece.now(state, f"Airflow's run {run['dag_run_id']}", seconds=round(seconds, 1))
 
 
 def _time(text: str) -> datetime:

@@ -6,6 +6,7 @@ Batches are made of serialized examples and parsed as a whole. What can only be 
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -164,10 +165,11 @@ def _records(pieces: Sequence[Piece], route: Route, options: FeedOptions, seed: 
     if options.shuffle_files:
         files = files.shuffle(len(pieces), seed=seed, reshuffle_each_iteration=False)
     files = route.files(files)
+    read = functools.partial(route.read, whole=all(each.whole for each in pieces))
     if options.cycle_length == 1:
-        return files.flat_map(route.read)
+        return files.flat_map(read)
     return files.interleave(
-        route.read,
+        read,
         cycle_length=options.cycle_length,
         block_length=options.block_length,
         num_parallel_calls=_calls(options),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from provender.errors import StoreError
 from provender.training.contents import FileFacts
+from provender.training.feed.ahead import AHEAD, Ahead, mapped
 from provender.training.feed.options import FeedOptions
 from provender.training.feed.plan import Piece
 from provender.training.feed.ranges import RecordRanges, refuse_replaced
@@ -32,9 +33,6 @@ _LOG = logging.getLogger("provender.training")
 _READ_BYTES = 1 << 22
 _CHUNK_BYTES = 4 << 20
 """Bytes that one request of the stream route asks for, about."""
-
-_AHEAD = 2
-"""Shards, or chunks of a stream, fetched before they are needed."""
 
 
 class Route:
@@ -64,12 +62,25 @@ class Route:
         """What stands for each piece's file in a dataset."""
         return [self.address(each.name) for each in pieces]
 
-    def read(self, name: Any, start: Any, count: Any) -> Dataset:
-        """The records of one piece."""
-        import tensorflow as tf
+    def read(self, name: Any, start: Any, count: Any, whole: bool = False) -> Dataset:
+        """The records of one piece.
 
-        records = tf.data.TFRecordDataset(name, buffer_size=_READ_BYTES)
-        return records.skip(start).take(count)
+        Args:
+            name: the file, as `names` and `files` made it.
+            start: its first record.
+            count: how many.
+            whole: whether these are all records of the file.
+        """
+        return _records_of(name, start, count, whole)
+
+
+def _records_of(path: Any, start: Any, count: Any, whole: bool) -> Dataset:
+    """Records of a file that TensorFlow opens."""
+    import tensorflow as tf
+
+    records = tf.data.TFRecordDataset(path, buffer_size=_READ_BYTES)
+    # Each of the two costs a record about a tenth of its parsing.
+    return records if whole else records.skip(start).take(count)
 
 
 class StreamRoute(Route):
@@ -87,32 +98,45 @@ class StreamRoute(Route):
             sum(count for _, count in sizes.values()), 1
         )
         self.chunk = max(1, min(int(_CHUNK_BYTES / mean), 65_536))
+        self._chunks = Ahead(self._fetch)
 
     def records(self, pieces: Sequence[Piece]) -> Dataset | None:
         """None: there are no files to open."""
         del pieces
         return None
 
-    def read(self, name: Any, start: Any, count: Any) -> Dataset:
+    def read(self, name: Any, start: Any, count: Any, whole: bool = False) -> Dataset:
         """The records of one piece, each chunk a function of its number.
 
         So an iterator goes on from a checkpoint at any chunk without reading those before it.
         """
         import tensorflow as tf
 
-        def chunk(number: Any) -> Any:
+        del whole
+
+        def begin(number: Any) -> Any:
             first = start + number * self.chunk
             last = tf.minimum(first + self.chunk, start + count)
+            return tf.numpy_function(self._begin_chunk, [name, first, last], [tf.int64] * 2)
+
+        def take(first: Any, last: Any) -> Any:
             records = tf.numpy_function(self._chunk, [name, first, last], tf.string)
             return tf.ensure_shape(records, [None])
 
         chunks = tf.data.Dataset.range((count + self.chunk - 1) // self.chunk)
-        return chunks.map(chunk, num_parallel_calls=_AHEAD).prefetch(_AHEAD).unbatch()
+        return mapped(chunks, begin, take).unbatch()
+
+    def _fetch(self, chunk: tuple[str, int, int]) -> list[bytes]:
+        return self.ranges.read(*chunk)
+
+    def _begin_chunk(self, name: bytes, start: int, stop: int) -> tuple[int, int]:
+        self._chunks.begin((name.decode(), int(start), int(stop)))
+        return start, stop
 
     def _chunk(self, name: bytes, start: int, stop: int) -> Any:
         import numpy as np
 
-        return np.array(self.ranges.read(name.decode(), int(start), int(stop)), dtype=object)
+        return np.array(self._chunks.take((name.decode(), int(start), int(stop))), dtype=object)
 
 
 class CacheRoute(StreamRoute):
@@ -137,7 +161,8 @@ class CacheRoute(StreamRoute):
         super().__init__(ranges, sizes)
         self.cache = cache
         self.facts = facts
-        self._held: deque[HeldShard] = deque(maxlen=keep + 2 * _AHEAD)
+        self._held: deque[HeldShard] = deque(maxlen=keep + 2 * AHEAD)
+        self._shards = Ahead(self._download)
         self._lock = threading.Lock()
         self._warned = False
 
@@ -145,13 +170,17 @@ class CacheRoute(StreamRoute):
         """Names become the local path, or nothing where the shard is to be streamed."""
         import tensorflow as tf
 
-        def hold(name: Any, start: Any, count: Any) -> Any:
+        def begin(name: Any, start: Any, count: Any) -> Any:
+            begun = tf.numpy_function(self._begin, [name], tf.string)
+            return tf.ensure_shape(begun, []), start, count
+
+        def take(name: Any, start: Any, count: Any) -> Any:
             path = tf.ensure_shape(tf.numpy_function(self._hold, [name], tf.string), [])
             return tf.stack([name, path]), start, count
 
-        return dataset.map(hold, num_parallel_calls=_AHEAD).prefetch(_AHEAD)
+        return mapped(dataset, begin, take)
 
-    def read(self, name: Any, start: Any, count: Any) -> Dataset:
+    def read(self, name: Any, start: Any, count: Any, whole: bool = False) -> Dataset:
         """The records of one piece: from the local file, else from the store."""
         import tensorflow as tf
 
@@ -160,35 +189,37 @@ class CacheRoute(StreamRoute):
         # through on its way costs about what reading it costs.
         return tf.cond(
             tf.strings.length(path) > 0,
-            lambda: self._local(path, start, count),
+            lambda: _records_of(path, start, count, whole),
             lambda: super(CacheRoute, self).read(name[0], start, count),
         )
 
-    @staticmethod
-    def _local(path: Any, start: Any, count: Any) -> Dataset:
-        import tensorflow as tf
-
-        records = tf.data.TFRecordDataset(path, buffer_size=_READ_BYTES)
-        return records.skip(start).take(count)
+    def _begin(self, name: bytes) -> bytes:
+        self._shards.begin(name.decode())
+        return name
 
     def _hold(self, name: bytes) -> bytes:
-        shard = name.decode()
+        held = self._shards.take(name.decode())
+        if held is None:
+            return b""
+        with self._lock:
+            # A shard that falls out was opened long ago: what is open outlives its removal.
+            self._held.append(held)
+        return str(held.path).encode()
+
+    def _download(self, shard: str) -> HeldShard | None:
+        """Brings a shard into the cache; None where that has no room."""
         facts = self.facts[shard]
         rel = f"{self.ranges.folder}/{shard}"
         key = ShardKey(
             self.ranges.store.path(rel), facts.size, facts.sha256, facts.crc32c, facts.token
         )
         try:
-            held = self.cache.hold_from(self.ranges.store, rel, key)
+            return self.cache.hold_from(self.ranges.store, rel, key)
         except CacheFull as error:
             if not self._warned:
                 self._warned = True
                 _LOG.warning("%s Shards are streamed instead.", error)
-            return b""
-        with self._lock:
-            # A shard that falls out was opened long ago: what is open outlives its removal.
-            self._held.append(held)
-        return str(held.path).encode()
+            return None
 
 
 def router(

@@ -1,0 +1,142 @@
+"""Published versions: read in place of TFDS datasets, and made of the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.nlp.finetuning.conftest import Project, ids, store_tfds
+
+import provender
+from provender.errors import ConflictError, SettingsError, UnknownReference
+from provender.nlp import get_data_loader
+from provender.nlp.finetuning import create
+from provender.nlp.finetuning.publishing import publish
+from provender.nlp.loaders import SentencePredictionDataConfig
+from provender.settings import Settings
+
+BUILDER = """
+import tensorflow_datasets as tfds
+
+
+class NliRows(tfds.core.GeneratorBasedBuilder):
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        return tfds.core.DatasetInfo(
+            builder=self,
+            features=tfds.features.FeaturesDict({
+                "premise": tfds.features.Text(),
+                "hypothesis": tfds.features.Text(),
+                "label": tfds.features.ClassLabel(names=["yes", "no"]),
+                "idx": tfds.features.Scalar("int32"),
+            }),
+        )
+
+    def _split_generators(self, dl_manager):
+        return {"train": self._generate_examples(), "test": self._generate_examples()}
+
+    def _generate_examples(self):
+        for i, text in enumerate(("the cat", "a dog", "x y")):
+            yield i, {"premise": text, "hypothesis": "it sat", "label": i % 2, "idx": i}
+"""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    home = str(tmp_path / "home")
+    return provender.load_settings(
+        cwd=str(tmp_path), environ={"HOME": home, "PROVENDER_HOME": home}
+    )
+
+
+def test_a_version_in_place_of_a_dataset(project: Project, settings: Settings) -> None:
+    file = project.write("nli_rows.py", BUILDER)
+    provender.build(f"{file}:NliRows", settings=settings)
+    asked: dict[str, Any] = {"classification_task_name": "SUPERGLUE-RTE"}
+    for reference in ("nli_rows:1.0.0", "super_glue/rte=nli_rows"):
+        create(project.options(**asked, version_ref=reference), workers=1, settings=settings)
+        rows = project.records("train.tfrecord")
+        assert [each["input_ids"][1:3] for each in rows] == [
+            ids(t) for t in ("the cat", "a dog", "x y")
+        ]
+        assert [each["label_ids"] for each in rows] == [[0], [1], [0]]
+        assert project.meta["label_names"] == ["yes", "no"]
+    with pytest.raises(SettingsError, match=r"for glue/mnli, and the task reads super_glue/rte"):
+        wrong = project.options(**asked, version_ref="glue/mnli=nli_rows")
+        create(wrong, settings=settings)
+    with pytest.raises(SettingsError, match=r"one dataset, and the task reads glue/mnli, glue/ax"):
+        several = project.options(
+            classification_task_name="AX", version_ref="nli_rows",
+            test_data_output_path=project.out("t"),
+        )  # fmt: skip
+        create(several, settings=settings)
+    with pytest.raises(UnknownReference):
+        create(project.options(**asked, version_ref="none:1.0.0"), settings=settings)
+
+
+def make(project: Project) -> Any:
+    rows = [{"sentence": each, "label": i, "idx": i} for i, each in enumerate(("the cat", "x y"))]
+    store_tfds(project.folder / "tfds", "glue/cola", {"train": rows, "validation": rows[:1]})
+    return project.make(
+        classification_task_name="COLA",
+        tfds_data_dir=project.out("tfds"),
+        eval_data_output_path=project.out("eval"),
+    )
+
+
+def test_files_become_a_version(project: Project, settings: Settings) -> None:
+    made = make(project)
+    done = publish(made, "cola_tokens:1.0.0", settings=settings)
+    assert done.outcome == "succeeded"
+    assert publish(made, "cola_tokens:1.0.0", settings=settings).outcome == "cached"
+    folder = Path(settings.store) / done.version.path
+    shards = sorted(folder.glob("*-train.tfrecord-*"))
+    whole = b"".join(each.read_bytes() for each in shards)
+    assert whole == (project.folder / "train.tfrecord").read_bytes()
+    assert json.loads((folder / "metadata.json").read_text()) == made.metadata
+    config = SentencePredictionDataConfig(
+        version="cola_tokens:1.0.0", tfds_split="validation", seq_length=16,
+        global_batch_size=1, is_training=False,
+    )  # fmt: skip
+    import os
+
+    home = {"PROVENDER_HOME": str(settings.home), "HOME": str(settings.home)}
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in home.items():
+            patched.setitem(os.environ, name, value)
+        patched.chdir(project.folder)
+        batch = next(iter(get_data_loader(config).load().as_numpy_iterator()))
+    assert batch["label_ids"].tolist() == [0]
+    shorter = project.make(
+        classification_task_name="COLA", tfds_data_dir=project.out("tfds"), max_seq_length=12
+    )
+    with pytest.raises(ConflictError):
+        publish(shorter, "cola_tokens:1.0.0", settings=settings)
+    with pytest.raises(SettingsError, match=r"a name and a number"):
+        publish(shorter, "cola_tokens", settings=settings)
+
+
+def test_publishing_from_the_command_line(project: Project) -> None:
+    project.write("in/train-en.tsv", "the\tO\ncat\tB-PER\n")
+    line = [
+        sys.executable, "-m", "provender.nlp.create_finetuning_data",
+        "--fine_tuning_task_type=tagging", "--input_data_dir=in", f"--vocab_file={project.vocab}",
+        "--train_data_output_path=o", "--meta_data_file_path=m", "--publish=tags:1.0.0",
+    ]  # fmt: skip
+    environment = {**os.environ, "PROVENDER_HOME": project.out("home")}
+    for extra in ([], ["--json"]):
+        done = subprocess.run(
+            [*line, *extra], cwd=project.folder, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        if not extra:
+            assert "tags:1.0.0  published" in done.stdout
+    doc = json.loads(done.stdout)
+    assert doc["published"]["outcome"] == "cached"
+    assert doc["published"]["version"]["name"] == "tags:1.0.0"
