@@ -56,8 +56,11 @@ def complete(path: Path) -> list[str]:
     missing = [name for name in wanted() if name not in read(path)]
     if not missing:
         return []
+    before = path.read_bytes() if path.exists() else b""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with os.fdopen(os.open(path, flags, 0o600), "a", encoding="utf-8") as file:
+        if before and not before.endswith(b"\n"):
+            file.write("\n")
         for name in missing:
             file.write(f"{name}={_OTHERS.get(name, _password)()}\n")
     path.chmod(0o600)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -41,8 +42,8 @@ def test_a_span_has_every_piece_once_in_order(moment, days, grain) -> None:
     last = moment + timedelta(days=days)
     pieces = span(f"{moment:%Y-%m-%d}", f"{last:%Y-%m-%d}", grain)
     assert pieces[0].start <= moment and pieces == sorted(set(pieces))
-    assert all(a.next() == b for a, b in zip(pieces, pieces[1:], strict=False))
-    assert pieces[-1] == partition_of(last.replace(hour=0), grain)
+    assert all(a.next() == b for a, b in pairwise(pieces))
+    assert pieces[-1] == partition_of(last.replace(hour=23), grain)
 
 
 @pytest.mark.parametrize(
@@ -66,25 +67,30 @@ def test_months_and_years_end_where_the_calendar_says() -> None:
     assert len(span("2026-01-01", "2026-12-31", "week")) == 53
 
 
-def test_the_name_of_a_coarser_piece_means_its_first() -> None:
-    assert [each.name for each in span("2026-10", "2026-11-02", "day")][0] == "2026-10-01"
+def test_the_name_of_a_coarser_piece_means_all_of_it() -> None:
+    months = [each.name for each in span("2026-10", "2026-11", "day")]
+    assert (months[0], months[-1], len(months)) == ("2026-10-01", "2026-11-30", 61)
+    assert len(span("2026-11-29", "2026-11-29", "hour")) == 24
+    assert len(span("2026-11-29T05", "2026-11-29T06", "hour")) == 2
 
 
 @pytest.mark.parametrize(
-    ("name", "grain", "match"),
+    ("name", "grain", "match", "hint"),
     [
-        ("2026-13-01", None, "names no piece of time"),
-        ("2026-02-30", "day", "names no day"),
-        ("2026-11", "day", "names no day"),
-        ("2026-W54", "week", "names no week"),
-        ("yesterday", None, "names no piece"),
-        ("../2026-11-01", "day", "names no day"),
+        ("2026-13-01", None, "names no piece of time", "Did you mean 2026-12-01?"),
+        ("2026-02-30", "day", "names no day", "Did you mean 2026-02-28?"),
+        ("2026-11", "day", "names no day", "Did you mean 2026-11-01?"),
+        ("20261105", "day", "names no day", "Did you mean 2026-11-05?"),
+        ("2026-11-05 17:00", "hour", "names no hour", "Did you mean 2026-11-05T17?"),
+        ("2026-W54", "week", "names no week", "Did you mean 2026-W53?"),
+        ("yesterday", None, "names no piece", "Such as 2026-11-30."),
+        ("../2026-11-01", "day", "names no day", "Did you mean 2026-11-01?"),
     ],
 )
-def test_what_is_no_name_is_told(name, grain, match) -> None:
+def test_what_is_no_name_is_told(name, grain, match, hint) -> None:
     with pytest.raises(SettingsError, match=match) as caught:
         parse_partition(name, grain)
-    assert "Such as 2026" in str(caught.value)
+    assert caught.value.hint == hint
 
 
 @pytest.mark.parametrize(

@@ -184,15 +184,17 @@ def span(first: str, last: str, grain: str) -> list[Partition]:
     """All pieces from one to another, both included.
 
     Args:
-        first: a date as ISO 8601 has it: ``2026-11-01``, or the name of a piece.
-        last: likewise.
+        first: a date as ISO 8601 has it: ``2026-11-01``, or the name of a piece, of which the
+            beginning counts.
+        last: likewise; of the name of a larger piece the end counts.
         grain: one of `GRAINS`.
 
     Raises:
         SettingsError: one of them is no date; the first comes after the last; or there are too
             many pieces between them.
     """
-    begin, end = _moment(first, grain, "--from"), _moment(last, grain, "--to")
+    begin, _ = _ends(first, grain, "--from")
+    _, end = _ends(last, grain, "--to")
     if begin > end:
         raise SettingsError(f"{begin} comes after {end}.", where="--from, --to")
     found: list[Partition] = []
@@ -216,11 +218,15 @@ def _from(first: Partition) -> Iterator[Partition]:
         each = each.next()
 
 
-def _moment(text: str, grain: str, where: str) -> Partition:
+def _ends(text: str, grain: str, where: str) -> tuple[Partition, Partition]:
+    """The first and the last piece of what somebody wrote."""
     for each, (shape, _) in _SHAPES.items():
         if re.fullmatch(shape, text):
-            return partition_of(parse_partition(text, each, where=where).start, grain)
+            named = parse_partition(text, each, where=where)
+            last = partition_of(named.stop - timedelta(seconds=1), grain)
+            return partition_of(named.start, grain), last
     try:
-        return partition_of(datetime.fromisoformat(text), grain)
+        only = partition_of(datetime.fromisoformat(text), grain)
     except ValueError:
-        return parse_partition(text, grain, where=where)
+        only = parse_partition(text, grain, where=where)
+    return only, only

@@ -48,6 +48,8 @@ TABLES = (
     "init",
     "db status",
     "db check",
+    "db backup",
+    "db restore",
 )
 
 

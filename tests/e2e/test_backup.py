@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,10 +89,16 @@ def test_backup_during_a_build_and_restore(places: tuple[Project, Project]) -> N
     shown = command(restored, "head", "pairs:1.0.0", "--split", "test", "-n", "1").stdout
     assert "test line" in shown
     # What was at work then is told to be gone, and what was built since is taken in again.
-    command(restored, "doctor", "--fix")
+    shards = list(
+        (Path(project.settings.store) / "datasets" / "gated" / "1.0.0").glob("*.tfrecord*")
+    )
+    written = {each: each.stat().st_mtime_ns for each in shards}
+    found = json.loads(command(restored, "doctor", "--fix", "--json").stdout)
+    assert {"unregistered", "dead_run"} <= {each["kind"] for each in found}
     with Catalog.open(restored.settings.catalog) as catalog:
         assert {each.outcome for each in catalog.runs()} == {"succeeded", "died"}
         assert catalog.version_by_id(first.version.id).fingerprint == first.version.fingerprint
     again = restored.build("gated.py:Gated")
     assert again.version.status == "published" and again.version.examples == 20
+    assert written and written == {each: each.stat().st_mtime_ns for each in shards}
     command(restored, "verify", "gated:1.0.0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 from tests.catalog import pg_server
@@ -91,6 +93,21 @@ def test_every_family_is_documented_and_written(world: World, client: TestClient
     assert one(found, "provender_artifact_bytes_total") == written[0] > 0
     assert one(found, "provender_hits_total", what="version") >= 1
     assert "stories" not in text and "digits" not in text, "no dataset is a label"
+
+
+def test_alerts_of_the_page_ask_for_what_there_is(client: TestClient) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+    blocks = [
+        yaml.safe_load(each) for each in re.findall(r"^```yaml\n(.*?)^```", page, re.S | re.M)
+    ]
+    (alerts,) = [each["groups"] for each in blocks if "groups" in each]
+    rules = [rule for group in alerts for rule in group["rules"]]
+    asked = {name for rule in rules for name in re.findall(r"provender_\w+", rule["expr"])}
+    there = {
+        f"{each.name}_total" if each.type == "counter" else each.name
+        for each in text_string_to_metric_families(client.get("/metrics").text)
+    }
+    assert len(rules) >= 5 and asked and asked <= there
 
 
 def test_who_may_read_them(visit: Callable[..., TestClient]) -> None:

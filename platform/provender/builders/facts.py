@@ -15,19 +15,20 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provender.builders.capture import EXAMPLES, PCOLLECTION
 from provender.builders.load import GENERATOR, SHARDS, Loaded, load
+from provender.builders.meanings import arguments_of
 from provender.builders.spec import BuilderSpec
 from provender.fingerprint import Hasher, Tree, combine, self_attributes, walk_method
 
 if TYPE_CHECKING:
     from provender.builders.download import ChecksumFile
 
-FORMAT = 1
+FORMAT = 2
 """Revision of the file below and of what goes into it; another number is computed anew."""
 
 PLAN_METHOD = {GENERATOR: "_split_generators", SHARDS: "_shard_iterators_per_split"}
@@ -56,6 +57,8 @@ class BuilderFacts:
         in_order: whether examples keep the generator's order (TFDS `disable_shuffling`).
         manual: instructions and declared files, or None when no manual files are needed.
         checksums: fingerprint of the registered checksums.
+        arguments: constructor argument -> what it stands for, see `provender.builders.meanings`;
+            of these `setting` holds nothing yet, for it depends on more than the builder.
     """
 
     spec: BuilderSpec
@@ -70,6 +73,7 @@ class BuilderFacts:
     in_order: bool
     manual: Mapping[str, Any] | None
     checksums: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def code_of_check(self) -> Tree | None:
@@ -96,6 +100,7 @@ class BuilderFacts:
             "in_order": self.in_order,
             "manual": self.manual,
             "checksums": self.checksums,
+            "arguments": dict(self.arguments),
         }
 
     @classmethod
@@ -275,6 +280,7 @@ def _compute(
         in_order=bool(builder.info.disable_shuffling),
         manual=manual_of(cls),
         checksums=checksums_of(cls, loaded.name, checksums).digest(),
+        arguments=arguments_of(cls),
     )
     files = frozenset().union(*(walk.files for walk in every), _source_files(cls))
     files |= {str(checksums / f"{loaded.name}.tsv")}
@@ -293,9 +299,12 @@ def _with_version(
 
 
 def _arguments(cls: type, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Constructor arguments, without those the class declares to say only where data lie."""
-    places = getattr(cls, "PLACES", ())
-    return {name: value for name, value in kwargs.items() if name not in places}
+    """Constructor arguments that count by their value.
+
+    Not those the class declares to say only where data lie, nor those that stand for something else.
+    """
+    others = {*getattr(cls, "PLACES", ()), *arguments_of(cls)}
+    return {name: value for name, value in kwargs.items() if name not in others}
 
 
 def _config(builder: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from provender.builders.meanings import named
 from provender.builders.partitioned import config_for, grain_of
 from provender.builders.spec import BuilderSpec
 from provender.errors import BuilderError, ProvenderError, UnknownReference
@@ -297,8 +298,9 @@ def load(spec: BuilderSpec) -> Loaded:
     # A data_dir that never holds data: a builder that finds an older dataset_info.json would
     # take splits and features from there instead of from the code.
     data_dir = Path(tempfile.gettempdir()) / "provender-no-data"
+    kwargs = {**named(cls, spec.name), **spec.kwargs}
     try:
-        builder = cls(data_dir=str(data_dir), config=config, version=spec.version, **spec.kwargs)
+        builder = cls(data_dir=str(data_dir), config=config, version=spec.version, **kwargs)
         _ = builder.info.features
     except ProvenderError:
         raise

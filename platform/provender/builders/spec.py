@@ -30,26 +30,31 @@ class BuilderSpec:
         config: config name, or None for the builder's default.
         version: ``x.y.z``, or None for the builder's newest.
         kwargs: JSON-ready keyword arguments for the constructor.
+        name: what the project calls the dataset, for a builder that asks for its name (see
+            `provender.builders.meanings`); others have one of their own.
     """
 
     source: str
     config: str | None = None
     version: str | None = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    name: str | None = field(default=None, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready dict that `from_json` reads."""
-        return {
+        doc = {
             "source": self.source,
             "config": self.config,
             "version": self.version,
             "kwargs": dict(self.kwargs),
         }
+        return doc if self.name is None else {**doc, "name": self.name}
 
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> BuilderSpec:
         """Reads what `to_json` wrote."""
-        return cls(doc["source"], doc.get("config"), doc.get("version"), doc.get("kwargs") or {})
+        kwargs = doc.get("kwargs") or {}
+        return cls(doc["source"], doc.get("config"), doc.get("version"), kwargs, doc.get("name"))
 
     def with_(
         self, config: str | None, version: str | None, kwargs: Mapping[str, Any] | None = None
@@ -92,7 +97,8 @@ def spec_of(
         )
     entry = settings.datasets.get(ref.name)
     if entry is not None and entry.builder:
-        base = BuilderSpec(_source(entry.builder), entry.config, entry.version, entry.kwargs)
+        source = _source(entry.builder)
+        base = BuilderSpec(source, entry.config, entry.version, entry.kwargs, ref.name)
         return base.with_(ref.config, ref.version)
     if ref.name in SHIPPED:
         return BuilderSpec(SHIPPED[ref.name], ref.config, ref.version)

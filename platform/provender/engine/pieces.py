@@ -181,6 +181,7 @@ def publish(
             return mend(session, steps, known, call)
 
         execute(session, step, run_id=run_id, call=mending, tell=tell)
+        _clear_working(session)
         return known
     check(session, step, run_id)
     step = make_room(session, step)
@@ -188,4 +189,11 @@ def publish(
     steps[step.key] = replace(step, record=record)
     version = catalog_version(session, steps, record, run_id)
     clear_aside(session)
+    _clear_working(session)
     return version
+
+
+def _clear_working(session: Session) -> None:
+    """Removes what the builder's pieces shared: the version stands."""
+    if session.working is not None:
+        shutil.rmtree(session.working, ignore_errors=True)

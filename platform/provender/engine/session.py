@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from provender.builders.facts import PLAN_METHOD, BuilderFacts, facts_of
 from provender.builders.spec import BuilderSpec, spec_of
 from provender.catalog import Catalog
+from provender.engine.arguments import resolve
 from provender.errors import SettingsError
 from provender.refs import DatasetRef
 from provender.settings import BeamSettings, Settings
@@ -138,6 +139,7 @@ class Session:
         forced: stage keys that `Options.force` has already rerun.
         parents: ids of executions and versions that the version is made from besides its own
             stages, e.g. of the transforms that made the rows.
+        working: local folder that the builder's pieces share until the version stands, or None.
     """
 
     settings: Settings
@@ -148,6 +150,7 @@ class Session:
     upstream: dict[str, Any] = field(default_factory=dict)
     forced: set[str] = field(default_factory=set)
     parents: tuple[str, ...] = ()
+    working: Path | None = None
 
     @property
     def plan_method(self) -> str:
@@ -254,7 +257,10 @@ def open_session(
         spec=facts.spec,
         dataset=facts.name,
     )
-    return Session(settings, options, catalog, facts, Workplace(site, store))
+    session = Session(settings, options, catalog, facts, Workplace(site, store))
+    if facts.arguments:
+        resolve(session)
+    return session
 
 
 def beam_of(settings: Settings, options: Options) -> BeamSettings:
@@ -304,5 +310,5 @@ def remembered_specs(catalog: Catalog, name: str) -> Mapping[str, BuilderSpec]:
     for version in catalog.versions(name):
         if spec := version.info.get("spec"):
             known = BuilderSpec.from_json(spec)
-            return {name: BuilderSpec(known.source, kwargs=known.kwargs)}
+            return {name: BuilderSpec(known.source, kwargs=known.kwargs, name=known.name)}
     return {}

@@ -1,8 +1,8 @@
 """What a training task reads: its configured data, or a synthetic batch to try a model with.
 
 ``params.input_path == "dummy"`` gives one synthetic batch, again and again, without any file. Its
-shapes are those of the task's real batches, so that a model can be built and a first step be
-timed before there is data.
+names, dtypes and lengths are those of the task's real batches, so that a model can be built and a
+first step be timed before there is data.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from provender.errors import SettingsError
 from provender.nlp.config import DataConfig
+from provender.nlp.finetuning.squad_eval import prepare_eval
 from provender.nlp.registry import get_data_loader
 
 DUMMY = "dummy"
@@ -32,7 +33,12 @@ class Task:
 
 
 def build_inputs(
-    task: str, params: DataConfig, input_context: Any = None, *, num_classes: int = 2
+    task: str,
+    params: DataConfig,
+    input_context: Any = None,
+    *,
+    num_classes: int = 2,
+    logging_dir: str | None = None,
 ) -> Any:
     """The batches of one input pipeline of a task.
 
@@ -42,6 +48,8 @@ def build_inputs(
         input_context: which pipeline this is, of how many; None for the only one.
         num_classes: of sentence_prediction (1 is regression) and tagging: the range of synthetic
             labels.
+        logging_dir: where records of a question answering evaluation go that are made of SQuAD's
+            JSON, if the configuration names no folder for them.
 
     Returns:
         A `tf.data.Dataset` of batches; endless where ``params.input_path`` is ``dummy``.
@@ -54,6 +62,8 @@ def build_inputs(
             f"There is no task {task!r}.", where="task", hint=f"Use one of {', '.join(TASKS)}."
         )
     if params.input_path != DUMMY:
+        if task == "question_answering":
+            params = prepare_eval(params, logging_dir)
         return get_data_loader(params).load(input_context)
     import tensorflow as tf
 
@@ -97,7 +107,8 @@ def _question_answering(params: Any, _: Task) -> tuple[dict[str, Any], dict[str,
     answers = {"start_positions": 0, "end_positions": 1, "is_impossible": 0}
     return (
         _text(1, params.seq_length),
-        {name: tf.constant([value], tf.int32) for name, value in answers.items()},
+        # Scalars, as TF-NLP's synthetic answers are; real ones have one for each row.
+        {name: tf.constant(value, tf.int32) for name, value in answers.items()},
     )
 
 

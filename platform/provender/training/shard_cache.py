@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from provender.errors import DamageError, DiskFull, SettingsError, StoreError
 
@@ -38,7 +38,7 @@ LIMIT_VARIABLE = "PROVENDER_SHARD_CACHE_LIMIT"
 FOLDER_VARIABLE = "PROVENDER_SHARD_CACHE"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENOTDIR}
 _NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
-_BLOCK = 4 << 20
+_BLOCK = 256 << 10
 _POLL = 0.02
 _STALE_SECONDS = 7 * 86_400
 _SPARE = 64 << 20
@@ -424,18 +424,20 @@ def _mismatch(path: Path, key: ShardKey) -> str | None:
         return f"has {size:,} bytes instead of {key.size:,}"
     if key.sha256 is None and key.crc32c is None:
         return None
+    with path.open("rb", buffering=0) as file:
+        if key.sha256 is not None:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+            return None if found == key.sha256 else "has another sha256"
+        return None if _crc32c(file) == key.crc32c else "has another crc32c"
+
+
+def _crc32c(file: BinaryIO) -> str:
     import google_crc32c
 
-    sha, crc = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            if key.sha256 is not None:
-                sha.update(block)
-            else:
-                crc = google_crc32c.extend(crc, block)
-    if key.sha256 is not None:
-        return None if sha.hexdigest() == key.sha256 else "has another sha256"
-    return None if f"{crc:08x}" == key.crc32c else "has another crc32c"
+    crc = 0
+    while block := file.read(_BLOCK):
+        crc = google_crc32c.extend(crc, block)
+    return f"{crc:08x}"
 
 
 def _looks(info: os.stat_result) -> list[int]:

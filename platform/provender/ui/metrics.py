@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -124,19 +124,19 @@ class _Collector:
         yield from _about(self._counted)
 
 
-def _counter(name: str, says: str, labels: tuple[str, ...], values: dict[Any, float]) -> Any:
+def _counter(name: str, says: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> Any:
     from prometheus_client.core import CounterMetricFamily
 
     return _filled(CounterMetricFamily(name, says, labels=labels), values)
 
 
-def _gauge(name: str, says: str, labels: tuple[str, ...], values: dict[Any, float]) -> Any:
+def _gauge(name: str, says: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> Any:
     from prometheus_client.core import GaugeMetricFamily
 
     return _filled(GaugeMetricFamily(name, says, labels=labels), values)
 
 
-def _filled(family: Any, values: dict[Any, float]) -> Any:
+def _filled(family: Any, values: Mapping[Any, float]) -> Any:
     for labels, value in sorted(values.items()):
         family.add_metric([labels] if isinstance(labels, str) else list(labels), value)
     return family

@@ -100,6 +100,11 @@ def test_a_dropped_remainder_is_less_than_one_batch(file, static, lengths):
     assert {len(each["input_mask"]) for each in made} == {8}
 
 
+def test_an_evaluation_that_fills_no_step_says_so(file):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="too few to fill the batches"):
+        batches(file, drop_remainder=True, global_batch_size=4096)
+
+
 def test_a_dropped_remainder_fixes_the_number_of_rows_in_the_specification(file):
     loader = get_data_loader(config(file, drop_remainder=True))
     assert loader.load().element_spec["input_word_ids"].shape.as_list() == [8, None]
@@ -222,6 +227,15 @@ def test_unknown_ways_with_overlong_data_are_refused(file):
 def test_other_feature_names_are_an_error_that_says_so(file):
     with pytest.raises(tf.errors.InvalidArgumentError, match="see use_v2_feature_names"):
         batches(file, use_v2_feature_names=True)
+
+
+def test_a_global_order_needs_no_word_on_determinism(file):
+    """`deterministic` is False by default here, which is not to exclude an exact order."""
+    params = config(file, global_shuffle=True)
+    assert params.deterministic is False
+    made = [list(get_data_loader(params).load().as_numpy_iterator()) for _ in range(2)]
+    for one, other in zip(*made, strict=True):
+        np.testing.assert_array_equal(one["input_word_ids"], other["input_word_ids"])
 
 
 def test_training_repeats_without_end(file):

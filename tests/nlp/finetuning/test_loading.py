@@ -14,6 +14,7 @@ from provender.errors import InputError, SettingsError
 from provender.nlp import get_data_loader
 from provender.nlp.finetuning import eval_windows, prepare_eval, write_squad_eval_records
 from provender.nlp.finetuning.squad_eval import eval_options, padding_of
+from provender.nlp.inputs import build_inputs
 from provender.nlp.loaders import QADataConfig, SentencePredictionDataConfig, TaggingDataConfig
 
 CONTEXT = "The cat sat on the mat. The dog is a good dog. Who did it?"
@@ -145,6 +146,10 @@ def test_evaluation_needs_a_folder_and_questions(project: Project) -> None:
     with pytest.raises(SettingsError, match=r"no folder for the records"):
         prepare_eval(config)
     assert prepare_eval(config, project.out("logs")).input_path.endswith("logs/eval.tf_record")
+    data = build_inputs("question_answering", config, logging_dir=project.out("task"))
+    x, _ = next(iter(data.as_numpy_iterator()))
+    assert x["input_word_ids"].shape == (4, 16)
+    assert (project.folder / "task" / "eval.tf_record").exists()
     training = eval_config(project, is_training=True)
     assert prepare_eval(training) is training
     with pytest.raises(InputError, match=r"has no questions"):

@@ -86,7 +86,7 @@ def test_languages(project: Project) -> None:
     assert len(project.records("eval")) == 1
     # Test words without labels count for nothing.
     assert project.records("t/yo.tfrecord")[0]["label_ids"] == [-1] * 8
-    assert project.meta["test_yo_data_size"] == 1
+    assert project.meta["test_data_size"]["yo"] == 1
     (project.folder / "in" / "test-yo.tsv").unlink()
     with pytest.raises(MissingFiles, match=r"test-yo.tsv"):
         tagging(project, test_data_output_path=project.out("t/{}"))
@@ -149,8 +149,8 @@ def test_bucc(project: Project) -> None:
     assert names == {
         f"{other}-en-{lang}.test.tfrecords" for other in BUCC_LANGUAGES for lang in (other, "en")
     }
-    assert project.meta["number_test_data"]["zh-en-en"] == 2
-    assert project.meta["number_eval_data"]["fr-en-fr"] == 2
+    assert project.meta["number_test_data"]["zh-en.en"] == 2
+    assert project.meta["number_eval_data"]["fr-en.fr"] == 2
 
 
 def test_tatoeba_counts_lines(project: Project) -> None:

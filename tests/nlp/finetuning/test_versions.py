@@ -21,6 +21,7 @@ from provender.nlp.loaders import SentencePredictionDataConfig
 from provender.settings import Settings
 
 BUILDER = """
+import numpy as np
 import tensorflow_datasets as tfds
 
 
@@ -34,7 +35,7 @@ class NliRows(tfds.core.GeneratorBasedBuilder):
                 "premise": tfds.features.Text(),
                 "hypothesis": tfds.features.Text(),
                 "label": tfds.features.ClassLabel(names=["yes", "no"]),
-                "idx": tfds.features.Scalar("int32"),
+                "idx": tfds.features.Scalar(np.int32),
             }),
         )
 
@@ -104,8 +105,6 @@ def test_files_become_a_version(project: Project, settings: Settings) -> None:
         version="cola_tokens:1.0.0", tfds_split="validation", seq_length=16,
         global_batch_size=1, is_training=False,
     )  # fmt: skip
-    import os
-
     home = {"PROVENDER_HOME": str(settings.home), "HOME": str(settings.home)}
     with pytest.MonkeyPatch.context() as patched:
         for name, value in home.items():

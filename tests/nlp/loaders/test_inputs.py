@@ -37,7 +37,7 @@ SHAPES: dict[str, Any] = {
     "tagging": (TEXT, (1, 8)),
     "question_answering": (
         TEXT,
-        {"start_positions": (1,), "end_positions": (1,), "is_impossible": (1,)},
+        {"start_positions": (), "end_positions": (), "is_impossible": ()},
     ),
     "dual_encoder": {
         f"{side}_{name}": (10, 8)
@@ -93,9 +93,9 @@ def test_labels_of_tagging_are_drawn_from_the_classes_and_the_ignored_one() -> N
 def test_the_answer_is_from_0_to_1() -> None:
     _, answer = next(iter(build_inputs("question_answering", dummy("question_answering"))))
     assert {name: value.numpy().tolist() for name, value in answer.items()} == {
-        "start_positions": [0],
-        "end_positions": [1],
-        "is_impossible": [0],
+        "start_positions": 0,
+        "end_positions": 1,
+        "is_impossible": 0,
     }
 
 

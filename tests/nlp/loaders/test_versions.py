@@ -185,7 +185,7 @@ def test_several_examples_share_a_row(project: Published, shuffled: bool) -> Non
 
 def test_a_version_of_another_length_is_refused(project: Published) -> None:
     params = static().override({"seq_length": 64})
-    with pytest.raises(Exception, match="holds 32 values .* and 64 are expected") as caught:
+    with pytest.raises(Exception, match=r"holds 32 values .* and 64 are expected") as caught:
         next(iter(get_data_loader(params).load()))
     assert "masked-train.tfrecord-0000" in str(caught.value)
 

@@ -135,6 +135,20 @@ def test_drop_remainder_is_kept_to(files: Files) -> None:
         assert len(batch["inputs"]) in limits
 
 
+def test_an_evaluation_that_fills_no_batch_says_so(files: Files) -> None:
+    full = read(files, global_batch_size=100, drop_remainder=True)
+    every = read(files, global_batch_size=100)
+    assert [each["unique_id"].tolist() for each in full] == [
+        each["unique_id"].tolist() for each in every[: len(full)]
+    ]
+    assert 0 < len(full) < len(every)
+    with pytest.raises(Exception, match="fewer pairs of each length than a batch"):
+        read(files, global_batch_size=10_000, drop_remainder=True)
+    with pytest.raises(Exception, match=r"fewer than a batch of 1000: drop_remainder"):
+        read(files, global_batch_size=1000, drop_remainder=True, static_batch=True)
+    assert len(by_id(read(files, global_batch_size=10_000))) == records.ROWS
+
+
 def test_the_end_of_sentence_is_the_model_s_own(
     files: Files, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

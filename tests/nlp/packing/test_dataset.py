@@ -89,7 +89,7 @@ def test_an_evaluation_that_fills_no_batch_says_so(file):
 
 def test_cached_examples_are_packed_the_same(file):
     plain, cached = (
-        joined(get_data_loader(config(file, packing={}, cache=cache)).load().as_numpy_iterator())
+        joined(list(get_data_loader(config(file, packing={}, cache=cache)).load()))
         for cache in (False, True)
     )
     for name, value in plain.items():

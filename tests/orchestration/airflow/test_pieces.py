@@ -12,7 +12,7 @@ from tests.orchestration.airflow.conftest import AirflowProject, Run
 from tests.orchestration.airflow.test_runs import catalog_of, events_of
 
 from provender.errors import SettingsError, UnknownReference
-from provender.orchestration.airflow import asking, changed
+from provender.orchestration.airflow import announcing, asking, changed
 from provender.orchestration.airflow.assets import changes_asset
 from provender.orchestration.airflow.scheduling import timetable
 from provender.registry import DagSettings, DatasetEntry
@@ -55,7 +55,9 @@ def keys_of(dataset: str) -> list[str]:
         return [str(each) for each in session.scalars(query)]
 
 
-def test_a_run_builds_the_day_that_its_interval_begins_in(project: AirflowProject) -> None:
+def test_a_run_builds_the_day_that_its_interval_begins_in(
+    project: AirflowProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dag = cut(project, "diary")
     when = datetime(2026, 3, 2, tzinfo=UTC)
     run = run_of(project, dag, when)
@@ -77,6 +79,12 @@ def test_a_run_builds_the_day_that_its_interval_begins_in(project: AirflowProjec
     assert again.states["publish"] == "skipped" and len(events_of("diary")) == 2
     with catalog_of(project) as catalog:
         assert {each.config for each in catalog.versions("diary")} == {"2026-02-28", "2026-03-01"}
+
+    # Events are looked through page by page.
+    monkeypatch.setattr(announcing, "_PAGE", 2)
+    for _ in range(2):
+        last = run_of(project, dag, when, partition="2026-02-27")
+    assert last.states["publish"] == "skipped" and len(events_of("diary")) == 3
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,10 @@ class Driver:
             found.setdefault(each["task_id"], set()).add(str(each["state"]))
         return found
 
-    def events(self, dag_id: str) -> list[dict[str, Any]]:
-        """What a DAG's tasks have announced."""
-        return list(self.ask("GET", f"/assets/events?source_dag_id={dag_id}")["asset_events"])
+    def events(self, dag_id: str, asset: str) -> list[dict[str, Any]]:
+        """What a DAG's tasks have announced of an asset."""
+        found = self.ask("GET", f"/assets/events?source_dag_id={dag_id}")["asset_events"]
+        return [each for each in found if each["name"] == asset]
 
     def ended(self, dag_id: str, run_id: str | None = None) -> str:
         """Waits for the end of a run, by default the newest there is or will be, and gives its id."""

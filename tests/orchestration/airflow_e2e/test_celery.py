@@ -91,6 +91,7 @@ def test_two_workers_build_one_dataset(tmp_path: Path) -> None:
             again = driver.trigger("provender_digits", workers=4)
             driver.ended("provender_digits", again)
             trained = driver.ended("train_digits")
+            by_hand = driver.ended("train_digits", driver.trigger("train_digits"))
             # The pages find the catalog by the same connection.
             told = airflow.ask("GET", "/provender/api/datasets/digits", token=driver.token)
             assert told["dataset"]["name"] == "digits"
@@ -99,5 +100,7 @@ def test_two_workers_build_one_dataset(tmp_path: Path) -> None:
         assert min(done) > 1, f"both workers worked: {done}"
         with Catalog.open(catalog_url) as catalog:
             assert [run.outcome for run in catalog.runs("digits")] == ["cached", "succeeded"]
-            assert catalog.readings(job=f"train_digits/{trained}")
+            for run in (trained, by_hand):
+                read = catalog.readings(job=f"train_digits/{run}")
+                assert {each.name for each in read} == {"digits:1.0.0"}
     assert SECRET not in "".join(logs.values())

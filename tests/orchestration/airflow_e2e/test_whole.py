@@ -92,7 +92,7 @@ def test_a_version_is_announced_and_a_model_is_trained_on_it(
 ) -> None:
     driver.ended("provender_digits", digits)
     assert set.union(*driver.states("provender_digits", digits).values()) == {"success"}
-    [event] = driver.events("provender_digits")
+    [event] = driver.events("provender_digits", "digits")
     trained = driver.ended("train_digits")
     [reason] = driver.ask("GET", f"/dags/train_digits/dagRuns/{trained}/upstreamAssetEvents")[
         "asset_events"
@@ -109,7 +109,7 @@ def test_a_version_is_announced_and_a_model_is_trained_on_it(
     assert {each.name for each in read} == {"digits:1.0.0"}
     assert {split for each in read for split in each.splits} == {"train", "test"}
     assert {each.facts["position"]["checkpoint"] for each in read} == {made["model"]}
-    [model] = driver.events("train_digits")
+    [model] = driver.events("train_digits", "digits_model")
     assert model["extra"]["trained_on"] == "digits:1.0.0"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -46,13 +45,13 @@ def token(role: str, *teams: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def served(airflow: None) -> Iterator[Airflow]:
-    os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
-    yield Airflow()
-    del os.environ["_AIRFLOW_PROCESS_CONTEXT"]
+def served(airflow: None) -> Airflow:
+    return Airflow()
 
 
 @pytest.fixture
-def site(served: Airflow, project: AirflowProject) -> Airflow:
+def site(served: Airflow, project: AirflowProject, monkeypatch: pytest.MonkeyPatch) -> Airflow:
     """The server, with a project whose DAGs it shows."""
+    # As `airflow api-server` does, so that connections are looked up as there.
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
     return served

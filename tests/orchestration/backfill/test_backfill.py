@@ -58,17 +58,17 @@ class Place:
         file = str(self.root / "provender.toml")
         return load_settings(file=file, environ={"HOME": str(self.root / "home")})
 
-    def start(self, *options: str) -> subprocess.Popen[str]:
+    def start(self, *options: str, name: str = "news") -> subprocess.Popen[str]:
         program = "from provender.cli import main; main()"
         return subprocess.Popen(
-            [sys.executable, "-c", program, "backfill", "news", *options],
+            [sys.executable, "-c", program, "backfill", name, *options],
             cwd=self.root, env={**os.environ, "HOME": str(self.root / "home")}, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
 
-    def run(self, *options: str, code: int = 0) -> dict[str, Any]:
-        process = self.start(*options, "--json")
-        out, errors = process.communicate(timeout=280)
+    def run(self, *options: str, name: str = "news", code: int = 0) -> dict[str, Any]:
+        process = self.start(*options, "--json", name=name)
+        out, errors = process.communicate(timeout=600)
         assert process.returncode == code, errors + out
         found: dict[str, Any] = json.loads(out)
         return found
@@ -170,3 +170,52 @@ def test_a_dataset_that_is_not_cut_by_time_says_what_is_missing(place) -> None:
     toml.write_text(toml.read_text().replace('partition = "day"', ""))
     error = place.run("--from", "2026-11-01", "--to", "2026-11-03", code=2)["error"]
     assert "[datasets.news]" in error["where"] and 'partition = "day"' in error["hint"]
+
+
+def test_an_unknown_dataset_is_told_with_what_comes_near(place) -> None:
+    error = place.run("--from", "2026-11-01", "--to", "2026-11-03", name="newz", code=3)["error"]
+    assert error["type"] == "UnknownReference" and "'newz'" in error["message"]
+    assert error["facts"]["near"] == ["news"] and "news" in error["hint"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--via", "airflow", "--workers", "2"), "--workers is for builds on this machine"),
+        (("--airflow-url", "http://127.0.0.1:9"), "--airflow-url is for builds by Airflow"),
+        (("--via", "prefect"), "Nobody called 'prefect' builds"),
+        (("--via", "airflow"), "Nothing says where Airflow is"),
+    ],
+)
+def test_options_that_do_not_go_together(place, options, said) -> None:
+    error = place.run("--from", "2026-11-01", "--to", "2026-11-03", *options, code=2)["error"]
+    assert said in error["message"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_thirty_days_killed_then_interrupted_then_done_then_nothing_to_do(place) -> None:
+    span = ("--from", "2026-11-01", "--to", "2026-11-30", "--max-parallel", "2")
+    for enough, kind in ((4, signal.SIGKILL), (12, signal.SIGINT)):
+        process = place.start(*span)
+        while len(place.built()) < enough:
+            assert process.poll() is None
+            time.sleep(0.3)
+        process.send_signal(kind)
+        process.communicate(timeout=60)
+        # The children of a process that is killed hear of it, and stop by themselves.
+        time.sleep(2)
+    before = place.built()
+    assert 12 <= len(before) < 30
+    found = place.run(*span)
+    assert found["counts"] == {"cached": len(before), "built": 30 - len(before)}
+    assert place.built() == [f"2026-11-{day:02d}" for day in range(1, 31)]
+
+    began = time.monotonic()
+    again = place.run(*span)
+    assert again["counts"] == {"cached": 30} and time.monotonic() - began < 20
+    with Catalog.open(place.settings.catalog) as catalog:
+        wrote = catalog.stages(
+            dataset="news", key="shards/train/00000", state="succeeded", limit=None
+        )
+    assert sorted(each.config for each in wrote) == place.built(), "no day was written twice"

@@ -83,12 +83,14 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return place.shards()
 
 
+@pytest.mark.slow
 def test_worker_processes_give_the_same_bytes(server, place, expected) -> None:
     done = ended(start(server, place, "processes:2"))
     assert done["state"] == "Completed" and done["result"]["changed"]
     assert place.shards() == expected
 
 
+@pytest.mark.slow
 def test_a_dask_worker_killed_in_the_middle_changes_nothing(
     server, place, expected, cluster
 ) -> None:

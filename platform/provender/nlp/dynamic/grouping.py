@@ -24,12 +24,14 @@ class Windows:
         batches: batches of one bucket that come together, a multiple of `replicas`.
         replicas: batches of one step of training.
         drop_remainder: at the end of the data, leave out the rows that fill no step.
+        needs_some: fail where this would leave out all rows there are.
     """
 
     buckets: tuple[Bucket, ...]
     batches: int
     replicas: int
     drop_remainder: bool
+    needs_some: bool = False
 
 
 def grouped(chunks: Any, windows: Windows) -> Any:
@@ -64,14 +66,29 @@ def grouped(chunks: Any, windows: Windows) -> Any:
             lambda: _last(bucket, windows),
             lambda: _whole_windows(bucket, windows),
         )
-        state = (tf.gather(rows, kept), tf.gather(bucket, kept))
+        count = state[2] + tf.size(buckets)
+        checks = [_some(rows, count, chunk[2])] if windows.needs_some else []
+        with tf.control_dependencies(checks):
+            state = (tf.gather(rows, kept), tf.gather(bucket, kept), tf.identity(count))
         batches = tf.RaggedTensor.from_row_lengths(tf.gather(rows, given), sizes)
         return state, (batches, buckets)
 
-    start = (tf.zeros([0], spec.dtype), tf.zeros([0], tf.int32))
+    start = (tf.zeros([0], spec.dtype), tf.zeros([0], tf.int32), tf.constant(0))
     return marked.scan(start, step).flat_map(
         lambda batches, buckets: tf.data.Dataset.from_tensor_slices((batches, buckets))
     )
+
+
+def _some(rows: Any, count: Any, ended: Any) -> Any:
+    """The assertion that rows left at the end are not all that there were."""
+    import tensorflow as tf
+
+    message = tf.strings.format(
+        "There are {} examples, too few to fill the batches of one step: drop_remainder would leave "
+        "all of them out. Set drop_remainder: false, or a smaller global_batch_size.",
+        tf.size(rows),
+    )
+    return tf.debugging.Assert(~ended | (count > 0) | (tf.size(rows) == 0), [message])
 
 
 def _whole_windows(bucket: Any, windows: Windows) -> Any:

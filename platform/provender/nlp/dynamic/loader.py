@@ -169,6 +169,7 @@ class BertPretrainDynamicDataLoader(ConfiguredLoader):
             ),
             replicas,
             params.drop_remainder,
+            needs_some=params.drop_remainder and not params.is_training,
         )
         rows = {each.rows for each in buckets}
         fixed = rows.pop() if len(rows) == 1 and params.drop_remainder else None

@@ -112,7 +112,7 @@ def named(reference: str) -> DatasetRef:
 
 def split_name(key: str) -> str:
     """The split of an output: what TFDS allows in names."""
-    return _SPLITS.get(key, key.replace("-", "_"))
+    return _SPLITS.get(key, key.replace("-", "_").replace(".", "_"))
 
 
 def _features(files: Mapping[str, str]) -> dict[str, tuple[str, int]]:

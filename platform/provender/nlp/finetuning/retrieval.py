@@ -65,7 +65,7 @@ def plan(options: Options) -> list[Planned]:
                 path = existing(folder / name.format(pair=pair, lang=lang), "--input_data_dir")
                 found.append(
                     Planned(
-                        f"{split}_{pair}-{lang}",
+                        f"{split}_{pair}.{lang}",
                         Path(target) / f"{pair}-{lang}.{split}.tfrecords",
                         {"file": file_digest(path), "numbered": task.numbered},
                         partial(sentences, path, task.numbered),

@@ -22,7 +22,8 @@ from provender.records.atomic import told_as_ours, write_json
 if TYPE_CHECKING:
     from provender.settings import Settings
 
-_ITEMS_PER_WORKER = 20_000
+_MESSAGES_PER_WORKER = 200
+"""Some seconds of work."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def create(
     said = {**options.meaning(), "vocabulary": file_digest(options.vocabulary)}
     outputs = []
     for each in plan.files:
-        count = workers or usual_workers(each.total)
+        count = workers or usual_workers(each.total, each.encode.at_once)
         outputs.append(make(each, said, count, tell or _nobody))
     doc = {**plan.metadata, **_sizes(options, outputs)}
     target = Path(options.meta_data_file_path or "")
@@ -111,9 +112,10 @@ def _nobody(step: str, done: int, total: int, unit: str) -> None:
     """Is told, and says nothing."""
 
 
-def usual_workers(items: int) -> int:
+def usual_workers(items: int, at_once: int) -> int:
     """Processes that are worth their start: one a CPU, fewer where there is little to do."""
-    return max(1, min(len(os.sched_getaffinity(0)), items // _ITEMS_PER_WORKER))
+    worth = items // at_once // _MESSAGES_PER_WORKER
+    return max(1, min(len(os.sched_getaffinity(0)), worth))
 
 
 def plan_of(options: Options, settings: Settings | None = None) -> Plan:
@@ -129,7 +131,7 @@ def plan_of(options: Options, settings: Settings | None = None) -> Plan:
         meta = tagging.metadata(options)
         return Plan(tagging.plan(options), meta, meta["label_list"])
     if kind == "retrieval":
-        meta = {"processor_type": options.retrieval_task_name, "task_type": "retrieval"}
+        meta = {"processor_type": options.retrieval_task_name.upper(), "task_type": "retrieval"}
         return Plan(retrieval.plan(options), {**meta, "max_seq_length": options.max_seq_length})
     found = classification.plan(options, settings)
     meta = {
@@ -190,10 +192,16 @@ def _check_targets(files: Sequence[Planned], options: Options) -> None:
 
 def _sizes(options: Options, outputs: Sequence[Output]) -> dict[str, Any]:
     """Numbers of records, under the names that the task's metadata has for them."""
-    if options.fine_tuning_task_type == "retrieval":
-        found: dict[str, Any] = {"number_eval_data": {}, "number_test_data": {}}
-        for each in outputs:
-            split, _, name = each.key.partition("_")
+    kind = options.fine_tuning_task_type
+    found: dict[str, Any] = {}
+    if kind == "retrieval":
+        found = {"number_eval_data": {}, "number_test_data": {}}
+    for each in outputs:
+        split, _, name = each.key.partition("_")
+        if kind == "retrieval":
             found[f"number_{'eval' if split == 'dev' else 'test'}_data"][name] = each.records
-        return found
-    return {f"{each.key}_data_size": each.records for each in outputs}
+        elif kind == "tagging" and split == "test":
+            found.setdefault("test_data_size", {})[name] = each.records
+        else:
+            found[f"{each.key}_data_size"] = each.records
+    return found

@@ -120,9 +120,10 @@ def plan(options: Options) -> list[Planned]:
     """
     task = TAGGING[options.tagging_task_name]
     english = ("en",)
+    every = (*english, *(each for each in task.languages if each not in english))
     chosen = {
-        "train": english if options.tagging_only_use_en_train else task.languages,
-        "eval": english if options.only_use_en_dev else task.languages,
+        "train": english if options.tagging_only_use_en_train else every,
+        "eval": english if options.only_use_en_dev else every,
     }
     files = []
     for key, languages in chosen.items():
@@ -163,6 +164,7 @@ def metadata(options: Options) -> dict[str, Any]:
     labels = TAGGING[options.tagging_task_name].labels
     return {
         "task_type": "tagging",
+        "processor_type": options.tagging_task_name,
         "label_type": "int",
         "label_shape": [options.max_seq_length],
         "label_list": list(labels),

@@ -151,7 +151,7 @@ class QuestionEncoder(Packer):
         answered: whether records say where answers stand.
     """
 
-    at_once = 8
+    at_once = 16
     unique = True
 
     def __init__(self, options: Options, answered: bool = True) -> None:

@@ -29,6 +29,10 @@ from provender.nlp.registry import register_data_loader_cls
 
 IS_NEXT, OFFLINE = "is_next", "offline"
 
+_CHUNK = 256
+"""Rows that are tokenized and masked together: of fewer, starting the many operations takes longer
+than the work in them."""
+
 
 @dataclasses.dataclass
 class BertPretrainTextDataConfig(DataConfig):
@@ -144,12 +148,13 @@ class BertPretrainTextDataLoader(ConfiguredLoader):
 
         def batched(dataset: Any, context: Any) -> Any:
             rows = rows_of(params, context)
+            chunk = max(rows, _CHUNK)
             if params.use_next_sentence_label:
-                data = self._paired(dataset, context)
-                data = rebatched(data, rows, params)
+                data = self._paired(dataset, context).rebatch(chunk)
             else:
-                data = rebatched(decoded_batches(dataset, self.features(), rows), rows, params)
-            return with_seeds(data, params.seed, context, self._masking(tokenizer))
+                data = decoded_batches(dataset, self.features(), chunk)
+            masked = with_seeds(data, params.seed, context, self._masking(tokenizer))
+            return rebatched(masked, rows, params)
 
         return reading_whole_batches(params, self.features(), batched).read(input_context)
 

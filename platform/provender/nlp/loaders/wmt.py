@@ -140,8 +140,7 @@ class WMTDataLoader(ConfiguredLoader):
                 found["unique_id"] = narrow(decoded["unique_id"])
             if self._cuts:
                 return found
-            longest = tf.maximum(*(found[side + _LENGTH] for side in _SIDES))
-            fits = longest <= params.max_seq_length
+            fits = _longest(found) <= params.max_seq_length
             return {name: tf.boolean_mask(value, fits) for name, value in found.items()}
 
         return data.map(unconverted(tokenize), num_parallel_calls=tf.data.AUTOTUNE)
@@ -158,13 +157,18 @@ class WMTDataLoader(ConfiguredLoader):
             data = rebatched(chunks, rows, params)
             return data.map(self._without_lengths, num_parallel_calls=tf.data.AUTOTUNE)
         ends = upper_ends(params.max_seq_length)
+        rows_of_bucket = rows_per_bucket(size, ends)
+        # Evaluation has to tell that not one batch is full, so there it sees smaller ones, too.
+        checked = self._cuts and params.drop_remainder
         data = chunks.unbatch().bucket_by_sequence_length(
-            lambda row: tf.maximum(*(row[side + _LENGTH] for side in _SIDES)),
+            _longest,
             bucket_boundaries=ends[:-1],
-            bucket_batch_sizes=rows_per_bucket(size, ends),
+            bucket_batch_sizes=rows_of_bucket,
             no_padding=True,
-            drop_remainder=params.drop_remainder,
+            drop_remainder=params.drop_remainder and not checked,
         )
+        if checked:
+            data = _full(data, ends, rows_of_bucket)
         return data.map(self._narrowed, num_parallel_calls=tf.data.AUTOTUNE)
 
     def _without_lengths(self, batch: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,3 +208,32 @@ def _cut(ids: Any, most: int, eos: int) -> Any:
     cut = ids[:, : most - 1]
     ends = tf.fill([cut.nrows(), 1], eos)
     return tf.concat([cut, ends], axis=1)
+
+
+def _longest(rows: Mapping[str, Any]) -> Any:
+    """Tokens of the longer side of a row, or of each of several."""
+    import tensorflow as tf
+
+    return tf.maximum(*(rows[side + _LENGTH] for side in _SIDES))
+
+
+def _full(batches: Any, ends: list[int], rows_of_bucket: list[int]) -> Any:
+    """Full batches only; an error, when it is read, where there is none.
+
+    Smaller batches come after all full ones, when the data has ended.
+    """
+    import tensorflow as tf
+
+    def is_full(number: Any, batch: Mapping[str, Any]) -> Any:
+        longest = _longest(batch)
+        bucket = tf.searchsorted(tf.constant(ends), longest[:1], side="right")[0]
+        full = tf.size(longest) == tf.gather(tf.constant(rows_of_bucket), bucket)
+        message = (
+            "There are fewer pairs of each length than a batch of that length has: drop_remainder "
+            "would leave all of them out. Set drop_remainder: false, or a smaller "
+            "global_batch_size."
+        )
+        with tf.control_dependencies([tf.debugging.Assert((number > 0) | full, [message])]):
+            return tf.identity(full)
+
+    return batches.enumerate().filter(unconverted(is_full)).map(lambda _, batch: batch)

@@ -73,22 +73,7 @@ class Examples(tfds.core.ShardBasedBuilder, skip_registration=True):  # type: ig
         super().__init__(**kwargs)
 
     def _info(self) -> Any:
-        options = self._options
-        kinds = {"int": np.int64, "float": np.float32}
-        features = {
-            each.name: tfds.features.Tensor(shape=(each.length,), dtype=kinds[each.kind])
-            for each in columns(options, 1)
-        }
-        masks = "whole words" if options.do_whole_word_mask else "tokens"
-        return tfds.core.DatasetInfo(
-            builder=self,
-            description=(
-                f"BERT pretraining examples of {options.max_seq_length} tokens, {options.tokenization}, "
-                f"masked {masks}, {options.dupe_factor} passes, seed {options.random_seed}."
-            ),
-            features=tfds.features.FeaturesDict(features),
-            disable_shuffling=True,
-        )
+        return info_of(self, self._options)
 
     def _shard_iterators_per_split(self, dl_manager: Any) -> dict[str, list[Any]]:
         return {"train": [functools.partial(self._examples, each) for each in range(self._shards)]}
@@ -102,19 +87,49 @@ class Examples(tfds.core.ShardBasedBuilder, skip_registration=True):  # type: ig
                 hint="It is kept until the version stands. Publish it again with the same command.",
             )
         work = Work.from_json(json.loads(file.read_bytes()))
-        counts = work.counts
-        key, stop = shard_bounds(int(counts.sum()), self._shards)[shard]
-        ends = np.cumsum(counts)
-        while key < stop:
-            bucket = int(np.searchsorted(ends, key, "right"))
-            before = int(ends[bucket] - counts[bucket])
-            rows = read_bucket(work.plans, bucket)[key - before : stop - before]
-            for start in range(0, len(rows), _AT_ONCE):
-                values = instances(work.store, work.recipe, rows[start : start + _AT_ONCE])
-                whole = {name: _typed(each) for name, each in values.items()}
-                for i in range(len(rows[start : start + _AT_ONCE])):
-                    yield key, {name: each[i] for name, each in whole.items()}
-                    key += 1
+        yield from examples_of(work, shard, self._shards)
+
+
+def info_of(builder: Any, options: Options) -> Any:
+    """What TFDS is told of pretraining examples: a `tfds.core.DatasetInfo`."""
+    kinds = {"int": np.int64, "float": np.float32}
+    features = {
+        each.name: tfds.features.Tensor(shape=(each.length,), dtype=kinds[each.kind])
+        for each in columns(options, 1)
+    }
+    masks = "whole words" if options.do_whole_word_mask else "tokens"
+    return tfds.core.DatasetInfo(
+        builder=builder,
+        description=(
+            f"BERT pretraining examples of {options.max_seq_length} tokens, {options.tokenization}, "
+            f"masked {masks}, {options.dupe_factor} passes, seed {options.random_seed}."
+        ),
+        features=tfds.features.FeaturesDict(features),
+        disable_shuffling=True,
+    )
+
+
+def examples_of(work: Work, shard: int, shards: int) -> Iterator[tuple[int, Any]]:
+    """The examples of a shard: their numbers, and their features as arrays.
+
+    Args:
+        work: text tokenized, instances planned.
+        shard: its number.
+        shards: how many there are.
+    """
+    counts = work.counts
+    key, stop = shard_bounds(int(counts.sum()), shards)[shard]
+    ends = np.cumsum(counts)
+    while key < stop:
+        bucket = int(np.searchsorted(ends, key, "right"))
+        before = int(ends[bucket] - counts[bucket])
+        rows = read_bucket(work.plans, bucket)[key - before : stop - before]
+        for start in range(0, len(rows), _AT_ONCE):
+            values = instances(work.store, work.recipe, rows[start : start + _AT_ONCE])
+            whole = {name: _typed(each) for name, each in values.items()}
+            for i in range(len(rows[start : start + _AT_ONCE])):
+                yield key, {name: each[i] for name, each in whole.items()}
+                key += 1
 
 
 def _typed(values: np.ndarray) -> np.ndarray:

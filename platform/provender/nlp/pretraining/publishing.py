@@ -98,7 +98,11 @@ def publish(
     if shards is None:
         known = catalog.version(name, None, number)
         stands = known is not None and known.status == "published"
-        shards = known.splits[0].shards if known and stands else _shards(sources, options)
+        shards = (
+            known.splits[0].shards
+            if known and stands
+            else shards_for(sum(each.size for each in sources), options)
+        )
     spec = _spec(sources, name, number, options, shards, Path(settings.scratch))
     work = Work(Path(spec.kwargs["folder"]), options, shards)
     session = open_session(spec, settings, Asked(workers=workers), catalog=catalog)
@@ -118,11 +122,12 @@ def _named(reference: str) -> tuple[str, str]:
     return found.name, found.version
 
 
-def _shards(sources: Sequence[Source], options: Options) -> int:
-    tokens = options.dupe_factor * sum(each.size for each in sources) // _BYTES_PER_TOKEN
+def shards_for(size: int, options: Options) -> int:
+    """Files that suit the examples of so many bytes of text."""
+    tokens = options.dupe_factor * size // _BYTES_PER_TOKEN
     examples = max(1, tokens // options.max_seq_length)
-    size = examples * options.max_seq_length * _RECORD_BYTES_PER_TOKEN
-    return int(shard_count(size, examples, None))
+    written = examples * options.max_seq_length * _RECORD_BYTES_PER_TOKEN
+    return int(shard_count(written, examples, None))
 
 
 def _spec(

@@ -207,23 +207,48 @@ def prepare(work: Work, sources: Sequence[Source], pool: Pool, tell: Tell) -> Co
         InputError: there is no text, no UTF-8, too little, or one document where that is refused.
     """
     _tokenize(work, sources, pool, tell)
-    counted = work.store.counted
-    if counted.documents == 1 and work.options.single_document == "stop":
+    refuse_single_document(work)
+    pieces = [{"step": "plan", "number": each} for each in range(len(work.tasks))]
+    _run(pool, "plan", pieces, tell, "parts")
+    refuse_too_short(work)
+    return work.store.counted
+
+
+def refuse_single_document(work: Work, where: str = "--input_file") -> None:
+    """Refuses text that is one document, where that is asked for.
+
+    Args:
+        work: its text is tokenized.
+        where: named in the error.
+
+    Raises:
+        InputError: it is one document.
+    """
+    if work.store.counted.documents == 1 and work.options.single_document == "stop":
         raise InputError(
             "The text is one document, so no next sentence can be random.",
-            where="--input_file",
+            where=where,
             hint="Put blank lines between documents, or go on without random next sentences: "
             "--single_document=continue.",
         )
-    pieces = [{"step": "plan", "number": each} for each in range(len(work.tasks))]
-    _run(pool, "plan", pieces, tell, "parts")
+
+
+def refuse_too_short(work: Work, where: str = "--input_file") -> None:
+    """Refuses text of which no example can be made.
+
+    Args:
+        work: its instances are planned.
+        where: named in the error.
+
+    Raises:
+        InputError: there is none.
+    """
     if not work.counts.any():
         raise InputError(
             "The text is too short for a single example.",
-            where="--input_file",
+            where=where,
             hint="It needs two tokens at least.",
         )
-    return counted
 
 
 def _tokenize(work: Work, sources: Sequence[Source], pool: Pool, tell: Tell) -> None:

@@ -11,6 +11,9 @@ from typing import Any
 
 from provender.errors import InputError
 
+_WRITTEN = "Was the file written with another sequence length or number of predictions?"
+_NAMED = "Has the file other names for its features? BERT's have two (use_v2_feature_names)."
+
 
 def checking_first(
     read: Callable[..., Any], features: Mapping[str, Any] | None
@@ -70,8 +73,8 @@ def _checks(record: Any, address: Any, lengths: Mapping[str, tuple[int, Any]]) -
                 file,
                 f": {name} holds ",
                 tf.strings.as_string(found),
-                f" values in its first record, and {expected} are expected. Was the file written "
-                "with another sequence length or number of predictions?",
+                f" values in its first record, and {expected} are expected. ",
+                tf.where(found == 0, _NAMED, _WRITTEN),
             ]
         )
         checks.append(tf.debugging.Assert(found == expected, [message]))

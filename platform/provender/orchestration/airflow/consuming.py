@@ -55,19 +55,23 @@ def announced(asset: Asset, triggering: Any = None, inlets: Any = None) -> Annou
     Raises:
         UnknownReference: no version was ever announced.
     """
-    for events in (triggering, inlets):
-        try:
-            found = list(events[asset]) if events else []
-        except KeyError:
-            found = []
-        if found:
-            told = found[-1].extra
-            return Announcement(told["name"], told["fingerprint"], told["path"], told["splits"])
+    newest = _newest(triggering, asset) or _newest(inlets, asset)
+    if newest is not None:
+        told = newest.extra
+        return Announcement(told["name"], told["fingerprint"], told["path"], told["splits"])
     raise UnknownReference(
         f"No version of {asset.name} has been announced yet.",
         where=asset.uri,
         hint="Run the DAG that builds it.",
     )
+
+
+def _newest(events: Any, asset: Asset) -> Any:
+    """The last event of an asset, or None. Of inlets, Airflow fetches only what is asked for."""
+    try:
+        return events[asset][-1] if events else None
+    except (KeyError, IndexError):
+        return None
 
 
 def job_of(dag_run: Any) -> str:

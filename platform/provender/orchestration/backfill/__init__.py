@@ -17,4 +17,13 @@ from provender.orchestration.backfill.planning import (
     with_versions,
 )
 
-__all__ = ["COMPLETED", "FAILED", "NONE", "REPROCESS", "Backfill", "Piece", "plan_backfill", "with_versions"]
+__all__ = [
+    "COMPLETED",
+    "FAILED",
+    "NONE",
+    "REPROCESS",
+    "Backfill",
+    "Piece",
+    "plan_backfill",
+    "with_versions",
+]

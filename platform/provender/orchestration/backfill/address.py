@@ -59,8 +59,15 @@ class Address:
         return cls(told.rstrip("/"), user, os.environ.get(PASSWORD), token)
 
 
+def refuses_token(answer: httpx.Response) -> bool:
+    """Whether an answer says that the token is none or has expired, not that its user may not."""
+    if answer.status_code == httpx.codes.FORBIDDEN:
+        return "JWT" in answer.text
+    return answer.status_code == httpx.codes.UNAUTHORIZED
+
+
 class Login(httpx.Auth):
-    """A token with every request; a new one where it has expired and a password is known."""
+    """A token with every request; a new one where it is refused and a password is known."""
 
     requires_response_body = True
 
@@ -80,7 +87,7 @@ class Login(httpx.Auth):
             self._token = self._read((yield self._question()))
         request.headers["Authorization"] = f"Bearer {self._token}"
         answer = yield request
-        if answer.status_code == httpx.codes.UNAUTHORIZED and address.user and not fresh:
+        if refuses_token(answer) and address.user and not fresh:
             self._token = self._read((yield self._question()))
             request.headers["Authorization"] = f"Bearer {self._token}"
             yield request

@@ -16,7 +16,14 @@ import httpx
 
 from provender.errors import ProvenderError, SettingsError, UnknownReference
 from provender.orchestration.airflow.names import dag_id
-from provender.orchestration.backfill.address import PASSWORD, TOKEN, USER, Address, Login
+from provender.orchestration.backfill.address import (
+    PASSWORD,
+    TOKEN,
+    USER,
+    Address,
+    Login,
+    refuses_token,
+)
 from provender.orchestration.backfill.planning import (
     BROKEN,
     BUILT,
@@ -31,6 +38,7 @@ from provender.orchestration.backfill.planning import (
 from provender.partitions import parse_partition, partition_of
 
 _LOOK_SECONDS = 2.0
+_TRIES = 10
 _PAGE = 100
 _STATES = {"queued": WAITING, "running": RUNNING, "success": BUILT, "failed": BROKEN}
 
@@ -112,8 +120,7 @@ class AirflowBackfill:
         found = self._get(client, "/backfills", dag_id=self._dag, order_by="-id")["backfills"]
         for each in found:
             if each["completed_at"] is None:
-                first, last = _time(each["from_date"]), _time(each["to_date"])
-                if self._first < first or last < self._last:
+                if not self._is_within(_time(each["from_date"]), _time(each["to_date"])):
                     raise ProvenderError(
                         f"Airflow is at work on another backfill of {self._plan.dataset}: "
                         f"{each['from_date']} to {each['to_date']}.",
@@ -123,20 +130,29 @@ class AirflowBackfill:
                 return int(each["id"])
         return None
 
+    def _is_within(self, first: datetime, last: datetime) -> bool:
+        """Whether all that waits lies in pieces of another span."""
+        grain = self._plan.grain
+        begins, ends = partition_of(self._first, grain), partition_of(self._last, grain)
+        return partition_of(first, grain) <= begins and ends <= partition_of(last, grain)
+
     def _create(self, client: httpx.Client) -> int:
-        answer = client.post(
-            "/backfills",
-            json={
-                "dag_id": self._dag,
-                "from_date": self._first.isoformat(),
-                "to_date": self._last.isoformat(),
-                "reprocess_behavior": self._plan.reprocess,
-                "max_active_runs": self._parallel,
-            },
-        )
-        if answer.status_code == httpx.codes.CONFLICT and (begun := self._active(client)):
-            # Somebody else asked for it in the meantime.
-            return begun
+        asked = {
+            "dag_id": self._dag,
+            "from_date": self._first.isoformat(),
+            "to_date": self._last.isoformat(),
+            "reprocess_behavior": self._plan.reprocess,
+            "max_active_runs": self._parallel,
+        }
+        answer = client.post("/backfills", json=asked)
+        for _ in range(_TRIES - 1):
+            # Its scheduler holds the database's lock, or somebody has asked for it meanwhile.
+            if answer.status_code not in (httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.CONFLICT):
+                break
+            time.sleep(_LOOK_SECONDS)
+            if begun := self._active(client):
+                return begun
+            answer = client.post("/backfills", json=asked)
         return int(self._checked(answer)["id"])
 
     def _pieces(self, client: httpx.Client, backfill: Mapping[str, Any]) -> Iterator[Piece]:
@@ -193,7 +209,7 @@ class AirflowBackfill:
                 where=where,
                 hint="Is the dataset in the registry that Airflow reads? `airflow dags list` shows.",
             )
-        if answer.status_code == httpx.codes.UNAUTHORIZED:
+        if refuses_token(answer):
             message = "Airflow does not accept the token."
             hint = f"Set a new {TOKEN}, or {USER} and {PASSWORD}."
             raise SettingsError(message, where=where, hint=hint)

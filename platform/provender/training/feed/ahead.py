@@ -68,4 +68,7 @@ def mapped(dataset: Any, begin: Callable[..., Any], take: Callable[..., Any]) ->
         begin: begins the work of an element and gives back what `take` needs.
         take: waits for it.
     """
-    return dataset.map(begin).prefetch(AHEAD).map(take)
+    import tensorflow as tf
+
+    plain = tf.autograph.experimental.do_not_convert
+    return dataset.map(plain(begin)).prefetch(AHEAD).map(plain(take))

@@ -29,11 +29,13 @@ class Parser:
         batch: parses a batch of serialized examples at once; None where a feature can only be
             parsed one example at a time.
         single: parses one serialized example, as TFDS does.
+        decodes: whether ``batch`` runs the features' own code, which may be anybody's.
     """
 
     features: Any
     batch: Parse | None
     single: Parse
+    decodes: bool = False
 
 
 def parser(
@@ -70,7 +72,10 @@ def parser(
         return features.deserialize_example(serialized, decoders=decoders)
 
     leaves = _leaves(features, decoders)
-    return Parser(features, _batch_parser(features, leaves) if leaves else None, single)
+    if not leaves:
+        return Parser(features, None, single)
+    decodes = any(leaf.decode is not None for leaf in leaves)
+    return Parser(features, _batch_parser(features, leaves), single, decodes)
 
 
 def only(features: Any, columns: Sequence[str], where: str) -> Any:

@@ -51,10 +51,7 @@ def pipeline(
     if parse.batch is not None and options.preprocess is None:
         size = options.batch_size or _CHUNK
         dataset = dataset.batch(size, options.drop_remainder and options.batch_size is not None)
-        dataset = dataset.map(
-            lambda records: finish(parse.batch(records)),  # type: ignore[misc]
-            num_parallel_calls=_calls(options),
-        )
+        dataset = dataset.map(_batch_work(parse, finish), num_parallel_calls=_calls(options))
         if options.batch_size is None:
             dataset = dataset.unbatch()
     else:
@@ -69,6 +66,21 @@ def pipeline(
     # go on from a checkpoint.
     settings.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.IGNORE
     return dataset.with_options(settings)
+
+
+def _batch_work(parse: Parser, finish: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What is done with a batch of records."""
+    import tensorflow as tf
+
+    def work(records: Any) -> Any:
+        return finish(parse.batch(records))  # type: ignore[misc]
+
+    if parse.decodes:
+        return work
+    # Nothing here branches on a tensor, and to find that out AutoGraph rewrites the source of all
+    # that is called: half a second before the first batch.
+    plain: Callable[[Any], Any] = tf.autograph.experimental.do_not_convert(work)
+    return plain
 
 
 def _count(examples: int, options: FeedOptions) -> int:
@@ -165,7 +177,9 @@ def _records(pieces: Sequence[Piece], route: Route, options: FeedOptions, seed: 
     if options.shuffle_files:
         files = files.shuffle(len(pieces), seed=seed, reshuffle_each_iteration=False)
     files = route.files(files)
-    read = functools.partial(route.read, whole=all(each.whole for each in pieces))
+    read = tf.autograph.experimental.do_not_convert(
+        functools.partial(route.read, whole=all(each.whole for each in pieces))
+    )
     if options.cycle_length == 1:
         return files.flat_map(read)
     return files.interleave(

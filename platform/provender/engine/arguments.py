@@ -1,0 +1,168 @@
+"""Constructor arguments that stand for files, versions and folders: found, and counted by content.
+
+See `provender.builders.meanings`. The builder is not imported for it, so a rerun with nothing to do
+still takes a look at some files and at the catalog only.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from provender.builders.meanings import FILE, VERSION, WORKING
+from provender.errors import MissingFiles, SettingsError, UnknownReference
+from provender.fingerprint import combine
+from provender.refs import DatasetRef
+
+if TYPE_CHECKING:
+    from provender.catalog import VersionRecord
+    from provender.engine.session import Session
+
+
+def resolve(session: Session) -> None:
+    """Puts what arguments stand for into a session's fingerprints, parents and workplace.
+
+    `Session.facts` keeps the arguments as people would write them, with absolute paths and numbers
+    instead of aliases, so that another process means the same; the builder of the workplace gets
+    what they stand for.
+
+    Args:
+        session: just opened; changed here.
+
+    Raises:
+        MissingFiles: an argument names no file.
+        UnknownReference: an argument names no published version.
+        SettingsError: an argument is given that is not to be.
+    """
+    facts = session.facts
+    written, live = dict(facts.spec.kwargs), dict(facts.spec.kwargs)
+    contents: dict[str, Any] = {}
+    for name, kind in facts.arguments.items():
+        value = written.get(name)
+        if kind == WORKING and value is not None:
+            raise SettingsError(
+                f"{name} is not given: a folder is found for it.",
+                where=f"{facts.name}, {name}",
+                hint=f"Remove `{name}`.",
+            )
+        if not value:
+            continue
+        if kind == FILE:
+            written[name] = _absolute(value, _base(session))
+            live[name] = _files(name, written[name])
+            contents |= _contents(session, name, live[name])
+        elif kind == VERSION:
+            version = _version(session, name, value)
+            written[name], live[name] = version.name, _place(session, version)
+            contents[name] = f"{version.name} {version.fingerprint}"
+            session.parents = (*session.parents, version.id)
+    if contents:
+        setting = combine("setting", {"setting": facts.setting, **contents})
+        facts = replace(facts, setting=setting)
+    session.facts = replace(facts, spec=replace(facts.spec, kwargs=written))
+    for name, kind in facts.arguments.items():
+        if kind == WORKING:
+            session.working = _working(session)
+            live[name] = str(session.working)
+    session.work.site = replace(session.work.site, spec=replace(facts.spec, kwargs=live))
+
+
+def _base(session: Session) -> Path:
+    """The folder that relative paths start from."""
+    entry = session.settings.datasets.get(session.facts.spec.name or "")
+    return entry.file.parent.absolute() if entry and entry.file else Path.cwd()
+
+
+def _absolute(value: Any, base: Path) -> Any:
+    if isinstance(value, str):
+        return os.path.normpath(base / Path(value).expanduser())
+    return [_absolute(each, base) for each in value]
+
+
+def _files(name: str, value: Any) -> str | list[str]:
+    """The files that an argument names, each once, those of a pattern in the order of their names."""
+    patterns = [value] if isinstance(value, str) else value
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
+        files = [each for each in paths if Path(each).is_file()]
+        if not files:
+            raise MissingFiles(
+                f"{name} names no file: {pattern}.",
+                where=pattern,
+                hint="A relative path starts from the folder of the provender.toml that gives it.",
+            )
+        found.update(dict.fromkeys(files))
+    one = isinstance(value, str) and list(found) == [value]
+    return value if one else list(found)
+
+
+def _contents(session: Session, name: str, files: str | Sequence[str]) -> dict[str, str]:
+    """Digests, by names that a reason for a rerun is told with."""
+    if isinstance(files, str):
+        return {name: session.sha256(Path(files))}
+    # By number: a file counts by what is in it, not by its name.
+    return {f"{name}, file {i}": session.sha256(Path(each)) for i, each in enumerate(files)}
+
+
+def _version(session: Session, name: str, value: Any) -> VersionRecord:
+    """The published version that an argument names.
+
+    Raises:
+        UnknownReference: there is none, or it is retracted.
+    """
+    ref = DatasetRef.parse(value)
+    catalog, found = session.catalog, None
+    if ref.name and ref.version:
+        found = catalog.version(ref.name, ref.config, ref.version)
+    elif ref.name:
+        found = catalog.version_by_alias(ref.name, ref.config, ref.alias or "latest")
+    if found is not None and found.status == "published":
+        return found
+    where = f"{session.facts.name}, {name}"
+    if found is not None and found.status == "retracted":
+        raise UnknownReference(
+            f"{found.name}, which {name} names, was retracted: {found.retract_reason}",
+            where=where,
+            hint=f"`provender versions {ref.name}` shows what there is instead.",
+        )
+    numbers = [each.name for each in catalog.versions(ref.name or "", ("published",))]
+    raise UnknownReference(
+        f"{name} names {value}, which is not published.",
+        where=where,
+        hint=f"There is: {', '.join(numbers[:6])}."
+        if numbers
+        else f"`provender build {value}` makes it.",
+    )
+
+
+def _place(session: Session, version: VersionRecord) -> Mapping[str, Any]:
+    """Where the files of a version lie, JSON-ready."""
+    names: dict[str, list[str]] = {}
+    for each in session.catalog.shards(version.id):
+        names.setdefault(each.split, []).append(each.name)
+    return {
+        "name": version.name,
+        "fingerprint": version.fingerprint,
+        "store": session.settings.store,
+        "path": version.path,
+        "splits": {
+            each.name: {"bytes": each.bytes, "shards": names.get(each.name, [])}
+            for each in version.splits
+        },
+    }
+
+
+def _working(session: Session) -> Path:
+    """The folder of this very content, made by this very code."""
+    facts = session.facts
+    parts = {
+        "name": f"{facts.ref}:{facts.version}",
+        "setting": facts.setting,
+        "code": combine("code", facts.code),
+    }
+    return session.work.building / "working" / combine("working", parts).digest

@@ -1,0 +1,119 @@
+"""Arguments of a builder that name files: found from anywhere, and counted by content."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provender.engine.build import build
+from provender.engine.decide import decide
+from provender.engine.plan import reason_text
+from provender.engine.session import Options, Session, open_session
+from provender.engine.staged import begin
+from provender.engine.staged.running import reopened
+from provender.errors import MissingFiles
+from provender.records.tfrecord import iter_records
+from provender.refs import DatasetRef
+from provender.settings import Settings, load_settings
+
+BUILDER = '''
+import tensorflow_datasets as tfds
+
+class Words(tfds.core.GeneratorBasedBuilder):
+    """A word an example, from the files that it is given."""
+
+    ARGUMENTS = {"words": "file", "title": "name", "folder": "working"}
+
+    def __init__(self, *, words, title="words", folder=None, version=None, **kwargs):
+        self.name = title
+        self.VERSION = tfds.core.Version(version or "1.0.0")
+        self._words = words
+        self._folder = folder
+        super().__init__(**kwargs)
+
+    def _info(self):
+        features = tfds.features.FeaturesDict({"word": tfds.features.Text()})
+        return tfds.core.DatasetInfo(builder=self, features=features)
+
+    def _split_generators(self, dl_manager):
+        return {"train": self._generate_examples()}
+
+    def _generate_examples(self):
+        import pathlib
+        pathlib.Path(self._folder).mkdir(parents=True, exist_ok=True)
+        files = [self._words] if isinstance(self._words, str) else self._words
+        for name in files:
+            for word in pathlib.Path(name).read_text().split():
+                yield word, {"word": word}
+'''
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "words.py").write_text(BUILDER)
+    (tmp_path / "project" / "a.txt").write_text("one two")
+    (tmp_path / "project" / "b.txt").write_text("three")
+    return tmp_path
+
+
+def settings_of(root: Path, words: Any) -> Settings:
+    text = f'[datasets.counted]\nbuilder = "words.py:Words"\n[datasets.counted.kwargs]\nwords = {json.dumps(words)}\n'
+    (root / "project" / "provender.toml").write_text(text)
+    home = str(root / "home")
+    return load_settings(cwd=str(root / "project"), environ={"HOME": home, "PROVENDER_HOME": home})
+
+
+def opened(settings: Settings) -> Session:
+    return open_session(DatasetRef.parse("counted"), settings, Options(workers=1))
+
+
+def why(settings: Settings) -> list[str]:
+    return [reason_text(each) for each in decide(opened(settings)).steps[0].reasons]
+
+
+def test_files_count_by_content_from_wherever_they_are_asked_for(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    settings = settings_of(root, "*.txt")
+    session = opened(settings)
+    assert session.facts.name == "counted"
+    assert session.work.site.spec.kwargs["words"] == [
+        str(root / "project" / name) for name in ("a.txt", "b.txt")
+    ]
+    assert session.working is not None
+    built = build(session)
+    assert built.version.name == "counted:1.0.0" and built.version.examples == 3
+    assert not session.working.exists()
+    [shard] = Path(built.version.uri).glob("*.tfrecord-00000-of-00001")
+    assert len(list(iter_records(shard))) == 3
+    assert decide(opened(settings)).done
+
+    # A name is nothing; the order and the content are what counts.
+    shutil.move(root / "project" / "b.txt", root / "project" / "c.txt")
+    assert decide(opened(settings)).done
+    (root / "project" / "c.txt").write_text("four")
+    [reason] = why(settings)
+    assert reason.startswith("setting -> words, file 1: ")
+    [reason] = why(settings_of(root, ["a.txt"]))
+    assert reason.startswith("setting -> words, file 1: removed")
+
+
+def test_another_process_means_the_same_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = settings_of(root, "a.txt")
+    doc = begin("counted", settings, Options(), orchestrator={"name": "test", "run": "1"})
+    monkeypatch.chdir("/")
+    session, first = reopened(doc, settings), opened(settings)
+    assert session.work.site.spec.kwargs == first.work.site.spec.kwargs
+    assert session.facts.setting == first.facts.setting
+    assert "folder" not in doc.spec.kwargs
+
+
+def test_a_file_that_is_missing_is_named(root: Path) -> None:
+    with pytest.raises(MissingFiles, match=f"words names no file: {root}/project/d.txt"):
+        opened(settings_of(root, "d.txt"))
