@@ -75,8 +75,10 @@ def test_the_consumers_of_a_step_get_neighbours(
     )  # fmt: skip
     # Both replicas belong to one pipeline, and its elements come in turns.
     found = data.numbers(made.read(data.context(0, 1, 2)), 12)
-    assert len(found) == 12
     assert set(found) == set(range(12))
+    # Two files of 6 are read record by record in turns, so neighbours in the stream are 6 apart.
+    steps = list(zip(found[::2], found[1::2], strict=True))
+    assert [abs(one - other) for one, other in steps] == [6] * 6
 
 
 def test_trainers_that_share_a_job_each_read_all_of_it(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -107,7 +108,7 @@ def test_what_changed_is_named_and_built_under_another_number(project: Project) 
     assert project.plan("bert").done
     with (project.root / "renamed.txt").open("a") as file:
         file.write("another\n")
-    assert project.why("bert").startswith("setting -> vocab_file: ")
+    assert "setting -> vocab_file: " in project.why("bert")
 
     shutil.move(project.root / "renamed.txt", project.root / "vocab.txt")
     words = (project.root / "vocab.txt").read_text().removesuffix("another\n")
@@ -115,8 +116,7 @@ def test_what_changed_is_named_and_built_under_another_number(project: Project) 
     publish_stories(project, "1.2.0", DOCUMENTS[:-1])
     project.write(bert=recipe(source="stories:1.2.0", version="1.1.0"))
     why = project.why("bert")
-    assert why.startswith("setting -> source: ") and "stories:1.1.0" in why
-    assert why.count("stories:1.2.0") == 1
+    assert re.search("setting -> source: .*stories:1.1.0 .* -> .*stories:1.2.0 ", why)
     second = project.build("bert", workers=1)
     assert second.version.name == "bert:1.1.0"
     assert second.version.examples < first.version.examples
@@ -152,8 +152,7 @@ def test_killed_it_goes_on(project: Project, kill: int) -> None:
     done = launch(project, "killed", kill)
     assert done.returncode == -signal.SIGKILL, done.stderr
     [folder] = working(project)
-    left = {path: path.stat().st_mtime_ns for path in folder.rglob("0*") if path.is_file()}
-    assert left
+    assert [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "locks"]
     assert json.loads(launch(project, "killed").stdout)["outcome"] == "succeeded"
     assert working(project) == []
     killed, whole = project.build("killed"), project.build("whole", workers=1)

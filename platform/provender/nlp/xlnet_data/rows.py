@@ -81,7 +81,7 @@ def rows_of(stream: Stream, options: Options) -> list[Row]:
         found += [Row(stream.tokens[each], stream.sides[each], False) for each in mine]
         if options.bi_data:
             found += [
-                Row(stream.tokens[each][::-1], stream.sides[each], True) for each in mine
+                Row(stream.tokens[each][::-1], stream.sides[each][::-1], True) for each in mine
             ]
     return found
 
