@@ -243,7 +243,9 @@ def service() -> Any:
     address = dispatcher.target.split("://")[1]
     worker = made.WorkerServer(made.WorkerConfig(dispatcher_address=address))
     yield dispatcher.target
-    del worker
+    # In this order: a server that ends later than what it serves is a race at the process's end.
+    worker._stop()
+    dispatcher._stop()
 
 
 @pytest.mark.parametrize(

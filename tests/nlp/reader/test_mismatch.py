@@ -37,7 +37,7 @@ def test_a_missing_feature_is_named(data: SimpleNamespace, tmp_path: Path) -> No
     [file] = data.write_numbers(tmp_path, [5])
     features = data.features() | {"more": tf.io.FixedLenFeature([2], tf.int64)}
     made = InputReader(DataConfig(input_path=file, global_batch_size=2), features=features).read()
-    with pytest.raises(tf.errors.InvalidArgumentError, match="more holds 0 values.*other names"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"more holds 0 values.*other names"):
         list(made)
 
 

@@ -96,7 +96,8 @@ def test_a_record(tmp_path: Path, corpus: Path, model: str) -> None:
         bounds = record["boundary_indices"]
         assert bounds == sorted(set(bounds))
         assert bounds[-1] == 32
-        assert {a, a + 1, 30, 31} <= set(bounds)
+        assert a + 1 in bounds
+        assert not {a, 30, 31} & set(bounds)
         pieces = [vocabulary.tokens[each] for each in ids]
         assert pieces[-1] == "<cls>"
 
@@ -104,13 +105,13 @@ def test_a_record(tmp_path: Path, corpus: Path, model: str) -> None:
 def test_words_end_where_they_begin_backwards() -> None:
     names = ("<unk>", "▁a", "b", "c", "▁d", ".", "<eod>")
     starts = word_starts(Vocabulary(names, marked=False))
-    tokens = np.array([3, 1, 2, 3, 4, 2, 5, 6, 1])  # c| ▁a b c| ▁d b| .| <eod>| ▁a
+    tokens = np.array([3, 1, 2, 3, 4, 2, 5, 6, 1])  # c| ▁a b c| ▁d b| . <eod>| ▁a
     sides = np.zeros(9, np.uint8)
     row = rows.Row(tokens, sides, False)
-    assert np.flatnonzero(row.starts(0, 9, starts)).tolist() == [1, 4, 6, 7, 8]
+    assert np.flatnonzero(row.starts(0, 9, starts)).tolist() == [1, 4, 6, 8]
     back = rows.Row(tokens[::-1], sides, True)
-    # ▁a| <eod>| .| b ▁d| c b ▁a| c
-    assert np.flatnonzero(back.starts(0, 9, starts)).tolist() == [0, 1, 2, 3, 5, 8]
+    # ▁a| <eod> .| b ▁d| c b ▁a| c
+    assert np.flatnonzero(back.starts(0, 9, starts)).tolist() == [0, 1, 3, 5, 8]
     assert back.starts(4, 9, starts).tolist() == back.starts(0, 9, starts)[4:].tolist()
 
 

@@ -73,13 +73,8 @@ def marks_of(vocabulary: Vocabulary, *, eod: bool) -> Marks:
 def word_starts(vocabulary: Vocabulary) -> np.ndarray:
     """Whether each piece begins a word; bool, by id.
 
-    That is: the sign of a space, a punctuation mark, or a piece in angle brackets, as XLNet's code
-    has it; and BERT's special tokens.
+    That is the sign of a space, or a punctuation mark. Marks belong to the word before them.
     """
     return np.array(
-        [
-            each.startswith((SPACE, "<")) or each in _PUNCTUATION or each in (CLS, SEP, "[MASK]")
-            for each in vocabulary.tokens
-        ],
-        bool,
+        [each.startswith(SPACE) or each in _PUNCTUATION for each in vocabulary.tokens], bool
     )

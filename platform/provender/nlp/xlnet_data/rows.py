@@ -152,11 +152,11 @@ class Records:
         starts = np.concatenate(
             [
                 row.starts(begin, found.a_end, self.begins_word),
-                [True],
+                [False],
                 row.starts(found.b_begin, found.b_end, self.begins_word),
-                [True, True],
+                [False, False],
             ]
         )
-        # What goes before it was cut off: B begins as a part of a word, but it begins.
+        # B begins with a sentence; read backwards, what goes before it need not show that.
         starts[found.a_end - begin + 1] = True
         return np.append(np.flatnonzero(starts), self.options.seq_length)
