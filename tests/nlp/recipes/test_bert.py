@@ -27,6 +27,7 @@ from tests.nlp.recipes.conftest import (
 
 from provender.errors import ConflictError
 from provender.nlp.pretraining import Options, create
+from provender.settings import Settings, load_settings
 
 
 def launch(project: Project, ref: str, kill: int = -1) -> subprocess.CompletedProcess[str]:
@@ -157,6 +158,30 @@ def test_killed_it_goes_on(project: Project, kill: int) -> None:
     assert working(project) == []
     killed, whole = project.build("killed"), project.build("whole", workers=1)
     assert bytes_of(killed.version.uri) == bytes_of(whole.version.uri)
+
+
+class Remote(Project):
+    """A project whose store is no folder."""
+
+    @property
+    def settings(self) -> Settings:
+        home = str(self.root / "elsewhere")
+        return load_settings(
+            store=f"memory:/{self.root}",
+            cwd=str(self.root),
+            environ={"HOME": home, "PROVENDER_HOME": home},
+        )
+
+
+def test_a_remote_store_serves_as_well(project: Project) -> None:
+    remote = Remote(project.root)
+    publish_stories(remote, "1.1.0", DOCUMENTS)
+    remote.write(bert=recipe())
+    built = remote.build("bert", workers=1)
+    assert built.version.uri.startswith("memory://") and remote.plan("bert").done
+    local = project.build("bert", workers=1)
+    assert local.outcome == "succeeded"
+    assert local.version.fingerprint == built.version.fingerprint
 
 
 def test_text_files_serve_as_well(project: Project) -> None:

@@ -14,7 +14,8 @@ import tensorflow_datasets as tfds
 from provender.errors import SettingsError
 from provender.nlp.pretraining.builder import examples_of, info_of
 from provender.nlp.pretraining.options import Options
-from provender.nlp.recipes.pretraining import Preparation, shards_for
+from provender.nlp.pretraining.publishing import shards_for
+from provender.nlp.recipes.pretraining import Preparation
 from provender.nlp.recipes.text import VersionText
 
 

@@ -14,13 +14,14 @@ from typing import Any
 
 from provender.nlp.pretraining.files import Part, matched, parts_of
 from provender.nlp.pretraining.options import Options
-from provender.nlp.pretraining.publishing import shards_for as shards_for
 from provender.nlp.pretraining.running import check, refuse_single_document, refuse_too_short
 from provender.nlp.pretraining.work import Work
 from provender.nlp.recipes.text import VersionText
 from provender.nlp.recipes.together import do_together
 from provender.records.atomic import told_as_ours, write_json
 
+_READY = "work.json"
+_PARTS = "parts.json"
 _STALE_SECONDS = 7 * 24 * 3600
 
 
@@ -132,10 +133,6 @@ class Preparation:
         work.join(parts)
         for name in ("parts", "text"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
-
-
-_READY = "work.json"
-_PARTS = "parts.json"
 
 
 def _sweep(folder: Path) -> None:
