@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -121,3 +124,17 @@ def test_a_failing_migration_leaves_no_trace(empty_url, monkeypatch, tmp_path):
     assert tables(empty_url) == set()
     monkeypatch.undo()
     Catalog.open(empty_url).close()
+
+
+def test_tensorflow_first_does_not_take_sqlite_away(tmp_path: Path) -> None:
+    program = (
+        "import sys, tensorflow\n"
+        "from provender.catalog import Catalog\n"
+        "with Catalog.open(sys.argv[1]) as catalog: print(catalog.search('x'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "catalog.db")],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]

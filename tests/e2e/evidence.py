@@ -77,7 +77,7 @@ def unaccounted(project: Project) -> set[str]:
     """Files in a local store that nothing in the catalog accounts for.
 
     May stay: versions; recorded downloads, plans, statistics and what is remembered of them; runs of finished
-    splits; the catalog itself. Empty lock files of the store hold no data.
+    splits; the catalog itself, and its name. Empty lock files of the store hold no data.
     """
     root = store_root(project)
     with Catalog.open(project.settings.catalog) as catalog:
@@ -96,7 +96,7 @@ def unaccounted(project: Project) -> set[str]:
     def accounted(rel: str, path: Path) -> bool:
         parts = rel.split("/")
         return (
-            rel.startswith("catalog.db")
+            rel.startswith(("catalog.db", ".catalogs/"))
             or any(rel.startswith(f"{each}/") for each in versions)
             or rel in objects
             or (rel.startswith("objects/.digests/") and path.suffix != ".part")

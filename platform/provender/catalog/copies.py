@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import shutil
-import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from provender.catalog import db
 from provender.catalog.engine import BUSY_SECONDS, masked, parse_url
 from provender.catalog.revisions import MENDED_BY, age
 from provender.errors import CatalogError, InputError, MissingPath, SettingsError
+from provender.own_sqlite import sqlite3
 
 Kind = Literal["sqlite", "postgresql"]
 

@@ -9,7 +9,6 @@ timeout; and a busy timeout of a minute, because SQLite's lock is unfair.
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 import weakref
 from pathlib import Path
@@ -21,6 +20,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from provender.catalog.columns import to_json
 from provender.errors import CatalogError
+from provender.own_sqlite import sqlite3
 
 BUSY_SECONDS = 60
 _PATIENCE = {"connect_timeout": 10}
@@ -158,7 +158,9 @@ def catalog_error(err: SQLAlchemyError, url: URL) -> CatalogError:
     if url.password:
         said = said.replace(str(url.password), "***")
     hint = "Check that the file is a catalog, that its disk has room, and that you may write there."
-    if url.get_backend_name() != "sqlite":
+    if "no such module" in said:
+        hint = "Another SQLite took the place of Python's: import provender before sqlite3 and tensorflow."
+    elif url.get_backend_name() != "sqlite":
         hint = "Check that the server runs, and the user, password and database in the URL."
     return CatalogError(f"The catalog refused: {said}", where=masked(url), hint=hint)
 

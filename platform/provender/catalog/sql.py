@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import sqlite3
 import time
 from typing import Any
 from urllib.parse import quote
@@ -27,6 +26,7 @@ from provender.catalog.session import Session
 from provender.catalog.tables import metadata
 from provender.catalog.views import VIEWS
 from provender.errors import CatalogError, StatementRefused
+from provender.own_sqlite import sqlite3
 
 _BATCH = 1000
 _LONGEST_VALUE = 100_000_000

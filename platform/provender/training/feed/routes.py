@@ -250,8 +250,9 @@ def router(
             where=folder,
             hint="Use route='cache'.",
         )
-    if route == "native" and not store.is_local:
-        # TensorFlow knows nothing of generations, so they are compared before it opens anything.
+    if route == "native" and not store.is_local and folder == version.uri:
+        # TensorFlow knows nothing of generations, so they are compared before it opens anything. A copy
+        # elsewhere has generations of its own.
         refuse_replaced(store, version.path, facts)
     if route == "native" or (route == "auto" and store.is_local):
         return Route(lambda name: f"{folder}/{name}")
