@@ -228,7 +228,7 @@ def test_no_password_is_on_the_command_line(pg_server, tmp_path, monkeypatch):
     real = shutil.which("pg_dump")
     spy = tmp_path / "bin" / "pg_dump"
     spy.parent.mkdir()
-    spy.write_text(f'#!/bin/sh\nps -o args= $$ > {tmp_path}/seen\nexec {real} "$@"\n')
+    spy.write_text(f'#!/bin/sh\nps -ww -o args= $$ > {tmp_path}/seen\nexec {real} "$@"\n')
     spy.chmod(0o755)
     monkeypatch.setenv("PATH", str(spy.parent), prepend=":")
     secret = url.replace("postgres@", "postgres:s3cret@")

@@ -69,13 +69,16 @@ class Here:
 
     def close(self) -> None: ...
 
+    def takes(self, op: str) -> bool:
+        return True
+
     def call(self, op: str, args: Any, progress: Any) -> Any:
         return json.loads(json.dumps(operation(op)(self._work, args, progress)))
 
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("provender.engine.build.Pool", Here)
+    monkeypatch.setattr("provender.engine.pieces.Pool", Here)
 
 
 def publish(dataset: Dataset | DatasetDict, name: str, **options: Any) -> Published:

@@ -69,7 +69,8 @@ def storable(text: str) -> str:
 
 def part(field: str, text: str) -> dict[str, str] | None:
     """The columns of a searchable text, or None where there is no word in it."""
-    text = storable(text)[:_LONGEST_TEXT]
+    # What no database stores parts words, as every other sign does.
+    text = storable(text.replace("\0", " "))[:_LONGEST_TEXT]
     words = indexed(field, text)
     if not words:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,10 @@ def test_shards_that_are_done_are_not_read_again(tmp_path: Path) -> None:
             (seen / f"{part}-{len(list(seen.iterdir()))}").touch()
             for at in range(700):
                 if part == 3 and at == 600 and not ok.exists():
+                    # The other worker begins its second shard once its first one is kept.
+                    deadline = time.monotonic() + 60
+                    while not list(seen.glob("1-*")) and time.monotonic() < deadline:
+                        time.sleep(0.05)
                     message = "not yet"
                     raise RuntimeError(message)
                 yield {"i": part * 700 + at}

@@ -205,6 +205,7 @@ def test_a_worker_is_killed_midway(service: SimpleNamespace, helpers: SimpleName
     assert again == Counter(list(range(COUNT)) * 2)
 
 
+@pytest.mark.slow
 def test_the_dispatcher_is_killed_midway(
     service: SimpleNamespace, helpers: SimpleNamespace
 ) -> None:

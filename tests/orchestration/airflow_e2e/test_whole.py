@@ -49,6 +49,7 @@ def digits(driver: Driver) -> str:
     return driver.trigger("provender_digits", workers=2)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_a_retry_and_not_a_byte(
     driver: Driver, catalog: Catalog, digits: str, tmp_path: Path
 ) -> None:
@@ -114,6 +115,7 @@ def test_a_version_is_announced_and_a_model_is_trained_on_it(
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=WHY_NOT)
+@pytest.mark.slow
 def test_people_see_it_in_a_browser(driver: Driver, catalog: Catalog, digits: str) -> None:
     trained = driver.ended("train_digits")
     again = driver.trigger("provender_digits", workers=2)

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-
-# TensorFlow brings a SQLite of its own, without full text search, which Python's module would use
-# if it were loaded later; and a catalog is opened after datasets were read.
-import sqlite3  # noqa: F401
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
