@@ -93,8 +93,9 @@ def test_a_version_is_announced_and_a_model_is_trained_on_it(
 ) -> None:
     driver.ended("provender_digits", digits)
     assert set.union(*driver.states("provender_digits", digits).values()) == {"success"}
-    [event] = driver.events("provender_digits", "digits")
+    # Airflow 3.3.2 cannot tell of an event (500) while the run that it caused is not begun.
     trained = driver.ended("train_digits")
+    [event] = driver.events("provender_digits", "digits")
     [reason] = driver.ask("GET", f"/dags/train_digits/dagRuns/{trained}/upstreamAssetEvents")[
         "asset_events"
     ]
