@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provender.errors import SettingsError
 from provender.nlp.finetuning.outputs import Tell, file_digest
 from provender.nlp.finetuning.running import Made
+from provender.nlp.pretraining.publishing import Standing
 from provender.records.shards import shard_count
 from provender.records.tfrecord import iter_records
 from provender.refs import DatasetRef
 
 if TYPE_CHECKING:
-    from provender.catalog import VersionRecord
     from provender.settings import Settings
 
 SOURCE = "provender.nlp.finetuning.builder:Records"
 _SPLITS = {"eval": "validation"}
 """TFDS's name of a split, where it differs from the flag's."""
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What `publish` did.
-
-    Attributes:
-        version: the version that stands now.
-        outcome: ``succeeded``; ``cached`` where it stood already and nothing was done; ``reused``
-            where another process made it meanwhile.
-    """
-
-    version: VersionRecord
-    outcome: str
 
 
 def publish(
