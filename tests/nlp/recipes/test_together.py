@@ -39,7 +39,7 @@ def done(folder: Path) -> list[int]:
 
 
 def test_processes_share_the_pieces(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     several = [context.Process(target=work, args=(tmp_path,)) for _ in range(4)]
     for each in several:
         each.start()
@@ -50,7 +50,7 @@ def test_processes_share_the_pieces(tmp_path: Path) -> None:
 
 
 def test_what_a_dead_process_was_at_is_done_by_another(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     dying = context.Process(target=work, args=(tmp_path, 5))
     dying.start()
     dying.join()

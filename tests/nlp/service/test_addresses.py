@@ -39,10 +39,13 @@ def server_everywhere(port: int) -> Iterator[None]:
                     visitor.sendall(b"hello")
                     visitor.close()
 
-        threading.Thread(target=serve, daemon=True).start()
+        server = threading.Thread(target=serve, daemon=True)
+        server.start()
         yield
         with contextlib.suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
+        # Until the call has come back, the kernel keeps the port for it.
+        server.join()
 
 
 def greeted(host: str, port: int) -> bool:
