@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provender.errors import SettingsError, StoreError
+from provender.tensorflow_alone import import_tensorflow
 from provender.training.contents import contents_of
 from provender.training.feed.options import FeedOptions
 from provender.training.feed.plan import Piece, for_host, pieces_of
@@ -50,6 +51,8 @@ def feed(
         BuilderError: ``as_supervised`` without supervised keys.
         StoreError: files of a format that cannot be read here, or a route that does not fit.
     """
+    # Before any module that imports it: a cold process is to get its first batch soon.
+    import_tensorflow()
     from provender.training.feed.parsing import parser
     from provender.training.feed.pipeline import pipeline, supervised_structure
     from provender.training.feed.routes import router
