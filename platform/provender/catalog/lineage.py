@@ -110,8 +110,10 @@ def _steps(
     """The edges at most ``depth`` steps away, one query a step; and whether those are all.
 
     In one recursive query the distance would have to be carried along, and a node that is reached
-    by ways of many lengths would be that many rows.
+    by ways of many lengths would be that many rows. PostgreSQL can carry whole steps along.
     """
+    if conn.dialect.name != "sqlite":
+        return _steps_in_one(conn, seeds, direction, depth, enough)
     near, _ = _ends(direction)
     far = _FAR[direction]
     beside = sa.select(*_ROW).where(is_among(conn, near, "border"))
@@ -127,6 +129,49 @@ def _steps(
         if not border:
             break
     return found, True
+
+
+_WALKED = """
+WITH RECURSIVE walk(step, border, seen) AS (
+    SELECT 0, given.ids, given.ids
+    FROM (SELECT ARRAY(SELECT json_array_elements_text(CAST(:seeds AS json))) AS ids) AS given
+    UNION ALL
+    SELECT step + 1, beyond.ids, seen || beyond.ids
+    FROM walk, LATERAL (
+        SELECT ARRAY(
+            SELECT {far} FROM lineage WHERE {near} = ANY (walk.border)
+            EXCEPT SELECT unnest(walk.seen)
+        ) AS ids OFFSET 0
+    ) AS beyond
+    WHERE step < :depth AND cardinality(border) > 0 AND cardinality(seen) <= :enough
+)
+SELECT child_id, parent_id, via FROM lineage
+WHERE {near} = ANY (ARRAY(
+    SELECT unnest(border) FROM walk WHERE step < :depth AND cardinality(seen) <= :enough
+))
+UNION ALL SELECT '', '', '' FROM walk WHERE step < :depth AND cardinality(seen) > :enough"""
+"""A row of the walk is a step: the nodes it came to, and all nodes so far. ``OFFSET 0`` keeps the
+planner from asking for a step's nodes once for each column they are in. A row of nothing is added
+where the walk ended because of ``enough``."""
+_ENDLESS = (1 << 31) - 1
+_CUT = LineageEdge("", "", None)
+
+
+def _steps_in_one(
+    conn: Connection, seeds: Iterable[str], direction: Direction, depth: int, enough: int | None
+) -> tuple[list[LineageEdge], bool]:
+    """`_steps` for PostgreSQL, where fifty queries cost more than what they find."""
+    near, far = _ends(direction)
+    query = sa.text(_WALKED.format(near=near.name, far=far.name))
+    values = {
+        "seeds": among(sorted(seeds)),
+        "depth": min(depth, _ENDLESS),
+        "enough": _ENDLESS if enough is None else enough,
+    }
+    found = _edges(conn.execute(query, values))
+    if enough is None or _CUT not in found:
+        return found, True
+    return [each for each in found if each != _CUT], False
 
 
 def _edges(rows: Any) -> list[LineageEdge]:
