@@ -2,8 +2,8 @@
 
 The same 10 MB of English, the same vocabulary of 8,192 tokens, sequences of 128 tokens: passes 2 and
 10, masking tokens, words, and runs of up to 3 words. Each run is a program of its own, start
-included; CPU seconds of all its processes and the peak memory of the largest one, median of the
-rounds, taken in turn. Then memory alone: 10 MB and 200 MB of text.
+included; CPU seconds of all its processes, wall seconds, and the peak memory of the largest one,
+median of the rounds, taken in turn. Then memory alone: 10 MB and 200 MB of text.
 
     python benchmarks/pretraining_data.py --documentation /usr/share/doc \\
         --peer-python /path/to/venv/bin/python
@@ -26,6 +26,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,9 +44,10 @@ CASES = [(2, "tokens"), (10, "tokens"), (2, "words"), (2, "runs of 3")]
 
 @dataclass(frozen=True)
 class Run:
-    """What one run took: CPU seconds, and MiB of its largest process."""
+    """What one run took: CPU seconds, wall seconds, and MiB of its largest process."""
 
     cpu: float
+    wall: float
     memory: float
 
 
@@ -108,12 +110,14 @@ def _endless(documents: list[list[str]], rng: random.Random) -> Iterator[list[st
 def run(command: list[str], log: Path) -> Run:
     """Runs a program and says what it took."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+    start = time.perf_counter()
     with log.open("wb") as errors:
         process = subprocess.Popen(command, stdout=errors, stderr=errors, env=environment)
         _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{' '.join(command)}\n{log.read_text()[-3000:]}")
-    return Run(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+    wall = time.perf_counter() - start
+    return Run(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
 
 
 def command_of(
@@ -132,7 +136,8 @@ def command_of(
 
 def median(runs: list[Run]) -> Run:
     """The median of each figure."""
-    return Run(*(statistics.median(getattr(each, f) for each in runs) for f in ("cpu", "memory")))
+    figures = ("cpu", "wall", "memory")
+    return Run(*(statistics.median(getattr(each, f) for each in runs) for f in figures))
 
 
 def main() -> None:
@@ -174,7 +179,7 @@ def compare(args: argparse.Namespace, work: Path, text: Path) -> None:
         module = "official.nlp.data.create_pretraining_data"
         programs["TF-NLP's script"] = (args.peer_python, module, [])
     print(f"{text.stat().st_size / 1e6:.1f} MB of text, median of {args.rounds}")
-    print(f"{'':10}{'masking':12}{'':20}{'CPU s':>8}{'MiB':>8}{'ours is':>10}")
+    print(f"{'':10}{'masking':12}{'':20}{'CPU s':>8}{'wall s':>8}{'MiB':>8}{'CPU':>8}{'wall':>8}")
     for passes, way in CASES:
         runs: dict[str, list[Run]] = {name: [] for name in programs}
         for _ in range(args.rounds):
@@ -184,11 +189,9 @@ def compare(args: argparse.Namespace, work: Path, text: Path) -> None:
         ours = median(runs["ours"])
         for name, each in runs.items():
             took = median(each)
-            ratio = f"{took.cpu / ours.cpu:9.1f}x" if name != "ours" else ""
-            print(
-                f"passes {passes:<3}{way:12}{name:20}{took.cpu:8.2f}{took.memory:8.0f}{ratio}",
-                flush=True,
-            )
+            figures = f"{took.cpu:8.2f}{took.wall:8.2f}{took.memory:8.0f}"
+            ratios = f"{took.cpu / ours.cpu:7.1f}x{took.wall / ours.wall:7.1f}x"
+            print(f"passes {passes:<3}{way:12}{name:20}{figures}{ratios}", flush=True)
 
 
 def grow(args: argparse.Namespace, work: Path, text: Path, documents: list[list[str]]) -> None:
