@@ -99,7 +99,8 @@ def _sqlite_engine(url: URL) -> Engine:
         os.makedirs(os.path.dirname(url.database), exist_ok=True)
     except OSError as err:
         message = f"The catalog's folder cannot be made: {err.strerror or err}."
-        raise CatalogError(message, where=os.path.dirname(url.database)) from err
+        hint = "Is its disk there, and yours to write to? PROVENDER_CATALOG names another place."
+        raise CatalogError(message, where=os.path.dirname(url.database), hint=hint) from err
     engine = sa.create_engine(
         url,
         json_serializer=to_json,

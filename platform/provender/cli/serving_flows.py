@@ -45,10 +45,17 @@ def serve_flows(
             hint="pip install 'provender[prefect]'",
         )
     from provender.orchestration.prefect.serving import serve
+    from provender.settings import load_settings
+
+    # One table that makes no sense keeps no other dataset from being served.
+    settings = load_settings(
+        store=call.store_url, catalog=call.catalog_url, file=call.config_file, only=()
+    )
 
     def tell(about: Mapping[str, Any]) -> None:
         if call.json:
-            call.out.document(dict(about))
+            problems = [error.to_json() for error in about["problems"]]
+            call.out.document({**about, "problems": problems})
         elif not call.quiet:
             pages = about["url"].removesuffix("/api")
             call.out.line(
@@ -56,7 +63,9 @@ def serve_flows(
             )
             for name in about["deployments"]:
                 call.out.line(f"  {name}")
+            for error in about["problems"]:
+                call.out.aside(f"Not served: {error}")
             call.out.remark("Ctrl-C ends it.")
         call.out.stream.flush()
 
-    serve(call.settings, host=host, port=port, limit=limit, tell=tell)
+    serve(settings, host=host, port=port, limit=limit, tell=tell)

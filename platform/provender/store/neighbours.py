@@ -31,6 +31,16 @@ def announce(store: Store, identity: str, url: str) -> None:
         store.write(rel, json.dumps(about).encode())
 
 
+def is_announced(store: Store, identity: str) -> bool:
+    """Whether a catalog's name is there: if not, the store is away, or is another one.
+
+    Args:
+        store: where it builds.
+        identity: as it was told to `announce`.
+    """
+    return store.stat(f"{FOLDER}/{identity}") is not None
+
+
 def others(store: Store, identity: str | None) -> dict[str, str]:
     """The other catalogs that have built in a store.
 

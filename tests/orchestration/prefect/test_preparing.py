@@ -2,100 +2,104 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.orchestration.prefect.conftest import Place, make_place
+from tests.orchestration.prefect.conftest import (
+    Place,
+    artifacts,
+    make_place,
+    prepare,
+    talking_to,
+    task_runs,
+)
 
 from provender import build
-from provender.errors import StoreError
+from provender.errors import ConflictError, StoreError
 
 
-def prepare(place: Place, dataset: str = "lines", **parameters: Any) -> Any:
-    from provender.orchestration.prefect import prepare_dataset, runner_of
+@dataclass
+class Life:
+    """Four runs of one dataset: built, unchanged, changed under its number, under a new one."""
 
-    flow = prepare_dataset.with_options(task_runner=runner_of("threads:2"))
-    return flow(dataset, config_file=place.file, return_state=True, **parameters)
-
-
-def task_runs(state: Any) -> list[Any]:
-    """The task runs of a flow run, as the server tells them: it hears of their ends a little later."""
-    from prefect import get_client
-    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
-
-    async def ask() -> list[Any]:
-        wanted = FlowRunFilter(id=FlowRunFilterId(any_=[state.state_details.flow_run_id]))
-        async with get_client() as client:
-            for _ in range(100):
-                found = await client.read_task_runs(flow_run_filter=wanted)
-                if all(each.state.is_final() for each in found):
-                    return found
-                await asyncio.sleep(0.3)
-        raise AssertionError([each.state for each in found])
-
-    return asyncio.run(ask())
+    place: Place
+    shards: dict[str, bytes]
+    table: list[dict[str, Any]]
+    built: Any
+    rerun: Any
+    refused: Any
+    changed: Any
 
 
-def artifacts(key: str) -> list[Any]:
-    """All artifacts of a key, newest last."""
-    from prefect import get_client
-    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+@pytest.fixture(scope="module")
+def life(server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
+    """What most tests here look at; each run costs seconds."""
+    place = make_place(tmp_path_factory.mktemp("life"))
+    with talking_to(server):
+        built = prepare(place, runner="threads:2")
+        shards = place.shards()
+        rerun = prepare(place)
+        table = json.loads(artifacts("stages-lines")[-1].data)
+        place.edit("{word} {number}", "{word}: {number}")
+        refused = prepare(place)
+        place.edit('"1.0.0"', '"1.1.0"')
+        yield Life(place, shards, table, built, rerun, refused, prepare(place))
 
-    async def ask() -> list[Any]:
-        async with get_client() as client:
-            found = await client.read_artifacts(
-                artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=[key]))
-            )
-            return sorted(found, key=lambda each: each.created)
 
-    return asyncio.run(ask())
-
-
-def test_the_same_bytes_as_the_command_line_and_the_run_on_record(api, place, tmp_path) -> None:
-    state = prepare(place)
-    found = state.result()
-    assert (state.name, found["changed"], found["splits"]) == (
+def test_the_same_bytes_as_the_command_line_and_the_run_on_record(life, tmp_path) -> None:
+    found = life.built.result()
+    assert (life.built.name, found["changed"], found["splits"]) == (
         "Completed", True, {"train": 300, "test": 60},
     )  # fmt: skip
     other = make_place(tmp_path / "other")
     build("lines", settings=other.settings)
-    assert place.shards() == other.shards() and len(place.shards()) == 6
-    with place.catalog() as catalog:
-        [run] = catalog.runs()
-    assert (run.outcome, run.orchestrator["name"]) == ("succeeded", "prefect")
-    assert run.orchestrator["flow_run_id"] == str(state.state_details.flow_run_id)
+    assert life.shards == other.shards() and len(life.shards) == 6
+    with life.place.catalog() as catalog:
+        runs = catalog.runs()
+    assert [run.outcome for run in reversed(runs)] == [
+        "succeeded", "cached", "refused", "succeeded"
+    ]  # fmt: skip
+    assert {run.orchestrator["name"] for run in runs} == {"prefect"}
+    assert runs[-1].orchestrator["flow_run_id"] == str(life.built.state_details.flow_run_id)
 
 
-def test_a_rerun_is_all_cached_and_says_why(api, place) -> None:
-    prepare(place)
-    state = prepare(place)
-    assert state.name == "Cached" and "nothing had changed" in state.message
-    runs = task_runs(state)
+def test_a_rerun_is_all_cached_and_says_why(life, api) -> None:
+    assert life.rerun.name == "Cached" and "nothing had changed" in life.rerun.message
+    runs = task_runs(life.rerun)
     assert {each.state.name for each in runs} == {"Cached"} and len(runs) >= 12
+    assert not any(each.tags for each in runs), "what does nothing takes no slot of a limit"
+    assert {"provender-download"} in [set(each.tags) for each in task_runs(life.built)]
     shard = next(each for each in runs if each.name == "write train-00002")
     assert "nothing that it depends on has changed since it ran" in shard.state.message
-    [*_, table] = artifacts("stages-lines")
-    rows = json.loads(table.data)
-    assert Counter(each["state"] for each in rows)["cached"] >= 11
-    assert all(each["why"] for each in rows)
-    with place.catalog() as catalog:
-        assert [run.outcome for run in catalog.runs()] == ["cached", "succeeded"]
+    assert Counter(each["state"] for each in life.table)["cached"] >= 11
+    assert all(each["why"] for each in life.table)
 
 
-def test_a_change_shows_old_and_new_in_the_state_of_what_it_reaches(api, place) -> None:
-    prepare(place)
-    place.edit('"1.0.0"', '"1.1.0"')
-    place.edit("{word} {number}", "{word}: {number}")
-    state = prepare(place)
-    states = {each.name: each.state for each in task_runs(state)}
+def test_a_change_shows_old_and_new_in_the_state_of_what_it_reaches(life, api) -> None:
+    states = {each.name: each.state for each in task_runs(life.changed)}
     encoded = next(state for name, state in states.items() if name.startswith("encode train"))
     assert encoded.name == "Completed" and "_generate_examples" in encoded.message
     download = next(state for name, state in states.items() if name.startswith("download"))
     assert download.name == "Cached"
-    assert state.result()["changed_splits"] == ["train", "test"]
+    assert life.changed.result()["changed_splits"] == ["train", "test"]
+
+
+def test_a_taken_number_is_refused_before_any_work(life, api) -> None:
+    assert life.refused.is_failed()
+    assert isinstance(life.refused.result(raise_on_failure=False), ConflictError)
+    [only] = task_runs(life.refused)
+    assert only.name.startswith("check-manual") and only.run_count == 1
+
+
+def test_an_asset_event_only_where_something_is_new(life, api) -> None:
+    def published(state: Any) -> bool:
+        return any(each.name.startswith("publish") for each in task_runs(state))
+
+    assert published(life.built) and published(life.changed) and not published(life.rerun)
 
 
 def test_a_failing_shard_is_tried_again_alone(api, place, monkeypatch) -> None:
@@ -112,7 +116,7 @@ def test_a_failing_shard_is_tried_again_alone(api, place, monkeypatch) -> None:
         return real(self, op, args, progress)
 
     monkeypatch.setattr(Pool, "call", call)
-    state = prepare(place)
+    state = prepare(place, runner="threads:2")
     assert state.name == "Completed" and len(failed) == 1
     counts = {each.name: each.run_count for each in task_runs(state)}
     assert counts["write train-00001"] == 2
@@ -144,12 +148,6 @@ def test_a_dry_run_changes_nothing(api, place) -> None:
     assert "would do" in table.description
 
 
-def test_an_asset_event_only_where_something_is_new(api, place) -> None:
-    first, second = prepare(place), prepare(place)
-    assert any(each.name.startswith("publish") for each in task_runs(first))
-    assert not any(each.name.startswith("publish") for each in task_runs(second))
-
-
 @pytest.mark.parametrize(
     ("parameters", "match"),
     [
@@ -167,13 +165,3 @@ def test_a_parameter_of_the_wrong_type_is_refused(api, place, parameters, match)
 def test_an_unknown_dataset_says_what_there_is(api, place) -> None:
     state = prepare(place, "lienes")
     assert state.is_failed() and "lines" in str(state.result(raise_on_failure=False))
-
-
-def test_a_taken_number_is_refused_before_any_work(api, place) -> None:
-    prepare(place)
-    place.edit("{word} {number}", "{word}! {number}")
-    state = prepare(place)
-    assert state.is_failed() and type(state.result(raise_on_failure=False)).__name__ == (
-        "ConflictError"
-    )
-    assert [e.name.rpartition("-")[0] for e in task_runs(state)] == ["check-manual"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.orchestration.prefect.conftest import Place, make_place
+from tests.orchestration.prefect.conftest import Place, ended, make_place
 
 from provender import build
 from provender.errors import SettingsError
@@ -40,29 +39,9 @@ def slow(place: Place) -> Path:
     return marks
 
 
-def environment(server: str, place: Place) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PREFECT_API_URL": server,
-        "HOME": str(place.root / "home"),
-        "PYTHONPATH": os.getcwd(),
-    }
-
-
 def start(server: str, place: Place, runner: str) -> subprocess.Popen[str]:
     command = [sys.executable, str(FLOW), "lines", "--runner", runner]
-    return subprocess.Popen(
-        [*command, "--set", f"config_file={place.file}"],
-        cwd=place.root, env=environment(server, place), text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
-def ended(process: subprocess.Popen[str], seconds: float = 200) -> dict[str, Any]:
-    out, errors = process.communicate(timeout=seconds)
-    assert process.returncode == 0, errors[-3000:]
-    found: dict[str, Any] = json.loads(out)
-    return found
+    return place.start(server, *command, "--set", f"config_file={place.file}")
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +88,7 @@ def test_a_dask_worker_killed_in_the_middle_changes_nothing(
         assert run.outcome == "succeeded" and run.orchestrator["name"] == "prefect"
 
 
+@pytest.mark.slow
 def test_of_two_runs_at_once_one_builds_and_the_other_reuses(server, place, expected) -> None:
     slow(place)
     first = start(server, place, "threads:2")

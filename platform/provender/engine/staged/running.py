@@ -24,7 +24,7 @@ from provender.errors import CatalogError, SettingsError, StoreError
 from provender.refs import DatasetRef
 from provender.settings import Settings, load_settings
 from provender.stages.site import Workplace
-from provender.store.neighbours import announce
+from provender.store.neighbours import announce, is_announced
 
 _SECRET = re.compile(r"//[^/@]*@")
 _COUNTS = ("examples", "bytes", "size")
@@ -262,6 +262,7 @@ def task(doc: RunDoc, piece: str, settings: Settings | None, tell: Tell) -> Iter
             run = catalog.note_piece(run.id, piece)
         work = Task(doc, session, piece, tell, run)
         try:
+            _need_store(session, run.id)
             yield work
         except BaseException as error:
             document = pieces.error_document(error)
@@ -273,6 +274,16 @@ def task(doc: RunDoc, piece: str, settings: Settings | None, tell: Tell) -> Iter
             work.close()
     finally:
         catalog.close()
+
+
+def _need_store(session: Session, run_id: str) -> None:
+    """A disk that is not mounted looks like a store in which nothing was ever built."""
+    if not is_announced(session.work.store, session.catalog.identity() or run_id):
+        raise StoreError(
+            "The store is away: what was there as the run began is not there now.",
+            where=shown(session.settings.store),
+            hint="Bring it back (is its disk mounted?), and try again: what is finished is reused.",
+        )
 
 
 def reopened(doc: RunDoc, settings: Settings | None) -> Session:

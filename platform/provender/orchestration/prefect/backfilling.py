@@ -57,7 +57,7 @@ def backfill(
         The backfill (`provender.orchestration.backfill.Backfill`) as JSON. The flow's state is
         ``Cached`` where nothing was built, and failed where a piece failed.
     """
-    settings = load_settings(file=config_file)
+    settings = load_settings(file=config_file, only=(dataset,))
     grain = grain_for(dataset, settings, every)
     with open_catalog(settings) as catalog:
         plan = plan_backfill(catalog, dataset, grain, first, last, reprocess)

@@ -2,8 +2,8 @@
 
 With Prefect's threads all tasks share one process, and a builder's code is not asked to be safe in
 threads. So the flow's process keeps worker processes of its own, as ``provender build`` does, and
-each thread waits for one of them. Where a task is in another process already (a process pool, a
-Dask worker) it works there, one operation at a time.
+each thread waits for one of them. Where tasks come one after another (a single thread, a process
+pool, a Dask worker) they work where they are.
 """
 
 from __future__ import annotations
@@ -24,17 +24,20 @@ _turn = threading.Lock()
 
 
 @contextmanager
-def worker_processes(doc: RunDoc, count: int) -> Iterator[Pool]:
+def worker_processes(doc: RunDoc, count: int) -> Iterator[Pool | None]:
     """Keeps worker processes for a run's tasks in this process, from the first that needs one.
 
     Args:
         doc: the run.
-        count: processes.
+        count: processes; of 1 there are none.
 
     Yields:
-        The pool; `Pool.start` begins the processes at once.
+        The pool, whose `Pool.start` begins the processes at once; None where there are none.
     """
-    pool = Pool(workplace(doc), max(count, 2))
+    if count == 1:
+        yield None
+        return
+    pool = Pool(workplace(doc), count)
     _pools[doc.run_id] = pool
     try:
         yield pool

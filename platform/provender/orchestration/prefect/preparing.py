@@ -21,6 +21,7 @@ from provender.orchestration.prefect import parameters as p
 from provender.orchestration.prefect import showing, stages
 from provender.orchestration.prefect.children import worker_processes
 from provender.orchestration.prefect.ids import ids_of_run
+from provender.orchestration.prefect.retrying import patiently
 from provender.orchestration.prefect.runners import runner_of, width_of
 from provender.orchestration.prefect.stages import outcomes
 from provender.refs import DatasetRef
@@ -73,7 +74,7 @@ def prepare_dataset(
         The version that stands (`provender.engine.staged.Published`) as JSON; of a dry run the
         rows of the plan. The flow's state is named ``Cached`` where nothing was done.
     """
-    settings = load_settings(file=config_file)
+    settings = load_settings(file=config_file, only=(DatasetRef.parse(dataset).name,))
     options = Options(
         workers=workers,
         num_shards=num_shards,
@@ -86,8 +87,9 @@ def prepare_dataset(
     )
     if dry_run:
         return _would_do(dataset, settings, options)
-    doc = staged.begin(dataset, settings, options, orchestrator=ids_of_run())
-    get_run_logger().info("run %s in the catalog", doc.run_id)
+    logger, ids = get_run_logger(), ids_of_run()
+    doc = patiently(lambda: staged.begin(dataset, settings, options, orchestrator=ids), logger)
+    logger.info("run %s in the catalog", doc.run_id)
     showing.show_links(doc)
     found = _drive(doc, wait_for_manual, max_tasks)
     name = "Completed" if found.outcome == "succeeded" else "Cached"
@@ -103,20 +105,22 @@ def _would_do(dataset: str, settings: Settings, options: Options) -> list[dict[s
 def _drive(doc: RunDoc, wait_for_manual: float, max_tasks: int) -> Published:
     """Calls the stages in order, and shows how they stand however it ends."""
     run, done, end = doc.to_json(), [], "failed; stages that are not listed were not reached"
-    context = FlowRunContext.get()
+    context, logger = FlowRunContext.get(), get_run_logger()
     width = width_of(context.task_runner if context is not None else None)
     try:
         with worker_processes(doc, width) as pool:
             done += _one(stages.check_manual, run, wait_for_manual)
-            done += _one(stages.download, run)
+            idle = patiently(lambda: _nothing_to_do(doc), logger)
+            done += _one(_slotless(stages.download, idle), run)
             done += _one(stages.plan_splits, run)
-            units = staged.pieces(doc, "examples", limit=max_tasks)
-            if width > 1 and _has_work(doc):
+            units = patiently(lambda: staged.pieces(doc, "examples", limit=max_tasks), logger)
+            if pool is not None and not idle and patiently(lambda: _has_work(doc), logger):
                 # Begun here and not in a task's thread: a child ends with the thread it came from.
                 pool.start()
-            _all(stages.encode_examples, run, units, done)
+            _all(_slotless(stages.encode_examples, idle), run, units, done)
             done += _one(stages.collect, run)
-            _all(stages.write_shards, run, staged.pieces(doc, "shards", limit=max_tasks), done)
+            units = patiently(lambda: staged.pieces(doc, "shards", limit=max_tasks), logger)
+            _all(_slotless(stages.write_shards, idle), run, units, done)
             found = Published.from_json(stages.register.submit(run).result())
         _publish(doc, found)
         end = showing.summary(found)
@@ -148,6 +152,22 @@ def _all(task: Any, run: dict[str, Any], units: list[Unit], done: list[Outcome])
         future.result()
 
 
+def _slotless(task: Any, idle: bool) -> Any:
+    """The task; where there is nothing to do, without the tags whose slots it would ask for.
+
+    Each asks the server, which may answer seconds later: SQLite has one writer at a time.
+    """
+    if not idle:
+        return task
+    found = task.with_options()
+    found.tags = set()
+    return found
+
+
+def _nothing_to_do(doc: RunDoc) -> bool:
+    return staged.plan_of(doc).done
+
+
 def _has_work(doc: RunDoc) -> bool:
     steps = staged.plan_of(doc).steps
     return any(each.kind in ("examples", "shards") and each.state != HIT for each in steps)
@@ -158,6 +178,7 @@ def _publish(doc: RunDoc, found: Published) -> None:
     if not found.changed:
         return
     asset = Asset(key=asset_key(found.dataset))
+    sources = patiently(lambda: _sources(doc), get_run_logger())
 
     def publish() -> dict[str, Any]:
         asset.add_metadata(
@@ -173,7 +194,7 @@ def _publish(doc: RunDoc, found: Published) -> None:
         return found.to_json()
 
     task = materialize(
-        asset, by="provender", name="publish", asset_deps=_sources(doc), cache_policy=NO_CACHE
+        asset, by="provender", name="publish", asset_deps=sources, cache_policy=NO_CACHE
     )
     task(publish)()
 

@@ -11,7 +11,8 @@ from prefect.states import Completed, Failed
 from provender.errors import UnknownReference
 from provender.orchestration.prefect import parameters as p
 from provender.orchestration.prefect.preparing import prepare_dataset
-from provender.settings import load_settings
+from provender.registry import read_registry
+from provender.settings import Settings, load_settings, read_file
 
 
 @flow(
@@ -33,8 +34,8 @@ def refresh_all(
         One row a dataset. The flow's state is ``Cached`` where nothing at all was done, and failed
         where one of them failed.
     """
-    settings = load_settings(file=config_file)
-    names = _names(tuple(settings.datasets), only, str(settings.path or "provender.toml"))
+    settings = load_settings(file=config_file, only=())
+    names = _names(_known(settings), only, str(settings.path or "provender.toml"))
     rows = []
     for name in names:
         state = prepare_dataset(
@@ -50,6 +51,15 @@ def refresh_all(
     return Completed(
         name="Cached" if cached else "Completed", message=f"{len(rows)} stand", data=rows
     )
+
+
+def _known(settings: Settings) -> tuple[str, ...]:
+    """All names, also those whose tables make no sense: their flow runs say what is wrong."""
+    if settings.path is None:
+        return ()
+    registry = read_registry(read_file(settings.path), settings.path)
+    broken = dict.fromkeys(each.dataset for each in registry.problems if each.dataset)
+    return (*registry.entries, *broken)
 
 
 def _names(known: tuple[str, ...], only: list[str] | None, where: str) -> list[str]:

@@ -37,7 +37,7 @@ def retention(
     Returns:
         The report of ``provender gc --json``.
     """
-    settings, grace = load_settings(file=config_file), timedelta(days=grace_days)
+    settings, grace = load_settings(file=config_file, only=()), timedelta(days=grace_days)
     store = Store.open(settings.store, scratch=str(settings.scratch))
     logger = get_run_logger()
     with open_catalog(settings) as catalog:

@@ -47,12 +47,11 @@ def serve(settings: Settings, *, host: str, port: int, limit: int, tell: Tell) -
         host: where a server is started, if none is named.
         port: likewise.
         limit: most flow runs at once.
-        tell: is told once what is served: ``url``, ``started`` (whether the server was), and
-            ``deployments``.
+        tell: is told once what is served: ``url``, ``started`` (whether the server was),
+            ``deployments``, and ``problems``: the errors of datasets that have none.
 
     Raises:
-        SettingsError: a server for other machines would have no password; it does not start; or
-            a schedule cannot be read.
+        SettingsError: a server for other machines would have no password, or it does not start.
     """
     url = api_url()
     if url is not None:
@@ -73,12 +72,13 @@ def _serve(settings: Settings, limit: int, tell: Tell, about: Mapping[str, Any])
 
     from provender.orchestration.prefect.deploying import deployments
 
-    found = deployments(settings)
+    made = deployments(settings)
     ensure_limit()
     runner = Runner(limit=limit)
-    for each in found:
+    for each in made.found:
         runner.add_deployment(each)
-    tell({**about, "deployments": [f"{each.flow_name}/{each.name}" for each in found]})
+    names = [f"{each.flow_name}/{each.name}" for each in made.found]
+    tell({**about, "deployments": names, "problems": made.problems})
     # That is how it ends.
     with suppress(KeyboardInterrupt, _stopped()):
         asyncio.run(runner.start())

@@ -15,7 +15,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed
 
 from provender.engine import staged
-from provender.engine.staged import ABSENT, Outcome, RunDoc, Unit
+from provender.engine.staged import ABSENT, ManualState, Outcome, RunDoc, Unit
 from provender.errors import InputError
 from provender.orchestration.prefect.children import call_of
 from provender.orchestration.prefect.retrying import DELAYS, RETRIES, on_failure
@@ -60,16 +60,23 @@ def check_manual(doc: Json, minutes: float) -> Any:
         if state.missing and late >= 0:
             break  # the stage itself says what is missing, and how to get it
         if late >= _GROWING_SECONDS:
-            raise InputError(
-                f"{', '.join(state.growing)} never stops changing.",
-                where=state.folder,
-                hint="Put a file there under another name, and rename it once it is whole.",
-            )
+            raise _never_whole(run, state)
         if str(state) != said:
             said = str(state)
             logger.warning(said)
         time.sleep(_LOOK_SECONDS if state.missing else 1.0)
     return _stage(doc, "manual")
+
+
+def _never_whole(run: RunDoc, state: ManualState) -> InputError:
+    error = InputError(
+        f"{', '.join(state.growing)} never stops changing.",
+        where=state.folder,
+        hint="Put a file there under another name, and rename it once it is whole.",
+    )
+    # No stage has failed that would tell the catalog.
+    staged.end(run, "failed", error.message)
+    return error
 
 
 @task(name="download", tags=[DOWNLOAD_TAG], **_common)
