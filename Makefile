@@ -17,7 +17,7 @@ AIRFLOW := $(subst .core,.airflow,$(CORE))
 EXTRAS := airflow,prefect,nlp,ui,metrics,dev
 WORKERS ?= 2
 
-.PHONY: demo airflow up down test test-all browser beam-env lint bench lock clean help
+.PHONY: demo airflow up down test test-all browser services beam-env lint bench lock clean help
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,7 +42,7 @@ down:  ## stop them; what they hold stays, `docker compose down --volumes` remov
 test: $(DEV) browser  ## the tests, under 20 minutes on 2 cores
 	$(BIN)/pytest -m 'not slow' -n $(WORKERS) --dist loadfile -q
 
-test-all: $(DEV) browser beam-env  ## all tests, the long ones too
+test-all: $(DEV) browser services beam-env  ## all tests, the long ones too
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -q
 
 # The pages are tested in Debian's Chromium. It is tried for once; without it those tests are skipped.
@@ -52,6 +52,15 @@ browser: $(DEV)
 	  { timeout 120 apt-get update -qq && \
 	    timeout 300 apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } \
 	  >/dev/null 2>&1 || echo "No Chromium here: the tests in a browser will be skipped." >&2; }
+
+# docker-compose.yml is read by Compose and its queue is Redis, in the tests too. Tried for once, as above.
+services: $(DEV)
+	@{ command -v redis-server && command -v docker-compose && command -v wget; } >/dev/null || \
+	  [ -e $(VENV)/.services ] || { touch $(VENV)/.services; \
+	  echo "Setting up Redis and docker-compose (once)"; export DEBIAN_FRONTEND=noninteractive; \
+	  { timeout 120 apt-get update -qq && \
+	    timeout 300 apt-get install -y -qq --no-install-recommends redis-server docker-compose wget; } \
+	  >/dev/null 2>&1 || echo "No Redis or docker-compose here: tests of what needs them will be skipped." >&2; }
 
 # Beam pins protobuf and pyarrow below what the rest uses, so it gets an environment of its own.
 BEAM := .venv-beam

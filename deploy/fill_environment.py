@@ -30,6 +30,8 @@ def _fernet() -> str:
 
 _OTHERS: dict[str, Callable[[], str]] = {
     "AIRFLOW_FERNET_KEY": _fernet,
+    # As long as a digest of SHA-512, with which Airflow signs: RFC 7518, section 3.2.
+    "AIRFLOW_JWT_SECRET": lambda: secrets.token_hex(64),
     "PREFECT_AUTH": lambda: f"provender:{_password()}",
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -17,7 +18,8 @@ from pathlib import Path
 def run(*command: str) -> None:
     """Runs a command; what it says is seen, and its failure ends this program."""
     print("$", *command, flush=True)
-    subprocess.run(command, check=True)
+    if code := subprocess.run(command).returncode:
+        sys.exit(f"{' '.join(command)} failed with code {code}: nothing starts before it succeeds.")
 
 
 def write_passwords() -> None:

@@ -15,6 +15,7 @@ from tests.deploy.conftest import DEPLOY, ROOT, load
 FILE = ROOT / "docker-compose.yml"
 COMPOSE = shutil.which("docker-compose")
 OWN_IMAGE = "provender:${PROVENDER_TAG:-local}"
+TAKES_TASKS = "/opt/provender/deploy/takes_tasks.py"
 VARIABLE = re.compile(r"\$\{([A-Z_]+)([^}]*)\}")
 Services = dict[str, dict[str, Any]]
 
@@ -94,7 +95,7 @@ def test_workers_are_asked_by_name(services: Services) -> None:
     for name in ("worker-1", "worker-2"):
         each = services[f"airflow-{name}"]
         assert f"{name}@provender" in each["command"]
-        assert each["healthcheck"]["test"][-2:] == ["--destination", f"{name}@provender"]
+        assert each["healthcheck"]["test"][-2:] == [TAKES_TASKS, f"{name}@provender"]
 
 
 def test_nobody_works_as_root(services: Services) -> None:

@@ -39,6 +39,7 @@ def test_secrets_are_random_and_for_their_owner_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(one.stat().st_mode) == 0o600
     assert len(base64.urlsafe_b64decode(first["AIRFLOW_FERNET_KEY"])) == 32
     assert re.fullmatch(r"provender:\w{40}", first["PREFECT_AUTH"])
+    assert len(first["AIRFLOW_JWT_SECRET"]) >= 64, "RFC 7518 asks for as much as the digest has"
     assert len(first["PROVENDER_UI_TOKEN"]) >= 16
     # They become parts of URLs and of a service file.
     assert all(re.fullmatch(r"[\w:=-]+", value) for value in first.values())
@@ -192,26 +193,33 @@ def test_the_project_loads_without_its_folder_of_datasets(tmp_path: Path) -> Non
 
 
 def test_a_health_check_is_what_the_answer_says() -> None:
+    parts = {
+        "scheduler": {"status": "healthy"},
+        "triggerer": {"status": None},
+        "dag_processor": None,
+    }
+
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200 if self.path == "/well" else 503)
+            self.send_response(200 if self.path in ("/well", "/text") else 503)
             self.end_headers()
+            self.wfile.write(json.dumps(parts).encode() if self.path != "/text" else b"well")
 
         def log_message(self, *_: object) -> None: ...
 
-    def code(path: str) -> int:
+    def code(path: str, *part: str) -> int:
         url = f"http://127.0.0.1:{server.server_port}{path}"
-        return subprocess.run(
-            [sys.executable, DEPLOY / "answers.py", url], capture_output=True
-        ).returncode
+        return load("answers").main([url, *part])
 
     with HTTPServer(("127.0.0.1", 0), Answers) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         try:
             assert (code("/well"), code("/ill")) == (0, 1)
+            assert [code("/well", part) for part in (*parts, "other")] == [0, 1, 1, 1]
+            assert (code("/ill", "scheduler"), code("/text", "scheduler")) == (1, 1)
         finally:
             server.shutdown()
-    assert code("/gone") == 1
+    assert code("/gone") == code("/gone", "scheduler") == 1
 
 
 @pytest.mark.parametrize(("status", "code"), [("READY", 0), ("NOT_READY", 1), (None, 1)])
