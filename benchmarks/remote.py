@@ -12,7 +12,8 @@ their sha256, on disk. "first pass" is `provender.load` with an empty cache, rea
 parsed in batches of 1024 meanwhile. "second pass" is the same process once more; "local store" is the same
 version read from a local folder. "gcsfs.cat_file" only brings the objects into memory, one after the
 other, and "2 at once" with as many in flight as the cache has. MB/s of shard bytes by wall time, and CPU
-of the client; medians.
+of the client; medians. A ratio is the median of those of single rounds, in which the two ran soon after one
+another: on a machine that has other work, medians of each alone say less.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class FarText(tfds.core.GeneratorBasedBuilder, skip_registration=True):
         for i in range(count):
             yield i, {"text": f"{i} {body}"[:1000], "label": i % 10}
 """
-READERS = ("gcsfs.cat_file", "2 at once", "cache alone", "provender", "local store")
+READERS = ("2 at once", "cache alone", "gcsfs.cat_file", "provender", "local store")
 
 
 def settings_of(home: str, store: str) -> Any:
@@ -192,8 +193,9 @@ def show(rates: dict[str, list[dict[str, float]]], size: int) -> None:
 
     def line(title: str, reader: str, turn: str, of: str = "") -> None:
         rate, cpu = middle(reader, turn), middle(reader, f"{turn} cpu")
-        peer = middle(of, "first" if turn == "first" else "second") if of else 0.0
-        print(f"{title:26}{rate:8.0f}{cpu:12.2f}" + (f"   {rate / peer:.2f} of {of}" if of else ""))
+        pairs = zip(rates[reader], rates[of or reader], strict=True)
+        ratio = statistics.median(one[turn] / other[turn] for one, other in pairs)
+        print(f"{title:26}{rate:8.0f}{cpu:12.2f}" + (f"   {ratio:.2f} of {of}" if of else ""))
 
     print(f"8 shards, {size / 1e6:.0f} MB\n{'':26}{'MB/s':>8}{'ms CPU/MB':>12}")
     line("gcsfs.cat_file", "gcsfs.cat_file", "first")

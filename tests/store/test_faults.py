@@ -197,6 +197,48 @@ def test_corrupt_downloads_are_noticed(proxied, fault, tmp_path):
         store.read("f")
 
 
+def test_a_kept_connection_that_was_closed_is_no_failure(proxied, tmp_path, monkeypatch):
+    import http.client
+    import socket
+
+    from provender.store import gcs_download
+
+    _, store = proxied
+    store.write("f", b"x" * 1000)
+    store.fetch("f", tmp_path / "out")
+    (kept,) = store._kept._idle
+    kept.sock.shutdown(socket.SHUT_RDWR)
+    monkeypatch.setattr(gcs_download.time, "sleep", lambda seconds: pytest.fail("it waited"))
+    store.fetch("f", tmp_path / "out")
+    (fresh,) = store._kept._idle
+    assert fresh is not kept
+    store.fetch("f", tmp_path / "out")
+    assert store._kept._idle == [fresh]
+    assert isinstance(fresh, http.client.HTTPConnection)
+
+
+def test_sessions_that_the_user_set_up_are_used(proxied, tmp_path):
+    _, store = proxied
+    store.write("f", b"x" * 1000)
+    store.fs.session_kwargs = {"trust_env": True}
+    assert store._pin("f").stream is None
+    store.fetch("f", tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"x" * 1000
+
+
+def test_a_range_refused_for_good_is_an_error_with_its_address(proxied, fault, tmp_path):
+    proxy, store = proxied
+    store.write("f", b"x" * 1000)
+    proxy.faults = [fault("status", MEDIA, times=99, status=503)]
+    with pytest.raises(StoreError, match="refused on purpose") as caught:
+        store.fetch("f", tmp_path / "out")
+    assert caught.value.where == store.path("f")
+    proxy.faults = [fault("status", MEDIA, times=99, status=403)]
+    with pytest.raises(StoreError):
+        store.fetch("f", tmp_path / "out")
+    assert proxy.faults[0].times == 98, "nothing that will not pass is repeated"
+
+
 def test_killed_fetch_is_resumed(proxied, processes, tmp_path):
     proxy, store = proxied
     data = os.urandom(10 * BLOCK)

@@ -139,8 +139,8 @@ def test_a_killed_pull_goes_on(notes, tmp_path):
     code = (
         "import sys,time,pickle; from provender.training import pull;"
         "from provender.store.local import LocalStore as L; real=L.fetch\n"
-        "def slow(self, rel, *a):\n"
-        "    time.sleep(.05); out=real(self, rel, *a); print(rel, flush=True); return out\n"
+        "def slow(self, rel, *a, **k):\n"
+        "    time.sleep(.05); out=real(self, rel, *a, **k); print(rel, flush=True); return out\n"
         "L.fetch=slow; store,version=pickle.load(open(sys.argv[1],'rb'));"
         "pull(store,version,sys.argv[2],workers=1)"
     )

@@ -82,6 +82,23 @@ def test_each_route_gives_the_examples_in_order(
     assert remote.texts(route=route) == expected
 
 
+@pytest.mark.parametrize("drop", [False, True])
+def test_batches_cross_files_and_passes_on_every_route(remote: Remote, drop: bool) -> None:
+    def batches(route: str) -> list[list[bytes]]:
+        options = FeedOptions(
+            batch_size=37, repeat=2, start=5, drop_remainder=drop, route=route, columns=("text",)
+        )
+        found = feed(
+            remote.store, remote.version, SPLIT, options, "", remote.catalog, remote.home
+        )  # fmt: skip
+        return [batch["text"].numpy().tolist() for batch in found]
+
+    cached = batches("cache")
+    assert [len(each) for each in cached[:-1]] == [37] * (len(cached) - 1)
+    assert sum(map(len, cached)) == (2 * 270 - 5) // 37 * 37 if drop else 2 * 270 - 5
+    assert batches("stream") == cached
+
+
 def test_a_second_pass_asks_the_store_for_no_shard(remote: Remote, expected: list[str]) -> None:
     assert remote.texts() == expected
     remote.proxy.log.clear()

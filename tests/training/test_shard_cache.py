@@ -295,3 +295,27 @@ def test_from_a_store(tmp_path, cache) -> None:
         assert held.path.read_bytes() == b"abc"
     with pytest.raises(FileNotFoundError):
         cache.hold_from(store, "a/c", key_of(b"abd"))
+
+
+def test_what_a_store_hashes_is_not_read_again(cache, monkeypatch) -> None:
+    from provender.store import Store
+
+    store = Store.open("memory://hashed-once")
+    store.write("a/b", b"abc" * 100)
+    monkeypatch.setattr(shard_cache, "_mismatch", lambda *args: pytest.fail("it was read again"))
+    with cache.hold_from(store, "a/b", key_of(b"abc" * 100)) as held:
+        assert held.path.read_bytes() == b"abc" * 100
+
+
+def test_a_damaged_store_is_asked_twice_and_refused(cache, monkeypatch) -> None:
+    from provender.store import Store
+
+    store, asked = Store.open("memory://damaged"), []
+    store.write("a/b", b"abd" * 100)
+    fetch = store.fetch
+    monkeypatch.setattr(store, "fetch", lambda *a, **k: asked.append(a) or fetch(*a, **k))
+    with pytest.raises(DamageError, match="another sha256"):
+        cache.hold_from(store, "a/b", key_of(b"abc" * 100))
+    assert len(asked) == 2
+    kept = [each.name for each in cache.folder.rglob("*") if each.is_file()]
+    assert [name for name in kept if not name.endswith(".lock")] == []

@@ -152,15 +152,28 @@ class Store(ABC):
 
     @abstractmethod
     def fetch(
-        self, rel: str, local_path: str | os.PathLike[str], progress: Progress | None = None
+        self,
+        rel: str,
+        local_path: str | os.PathLike[str],
+        progress: Progress | None = None,
+        *,
+        sha256: str | None = None,
     ) -> Identity:
         """Copies a file to a local path; it appears whole there.
 
         From a remote store the bytes gather in ``<local_path>.part``, from which a later call goes
         on if the remote file is still the same.
 
+        Args:
+            rel: the file.
+            local_path: replaced in one step.
+            progress: called as bytes arrive.
+            sha256: what the content must hash to (64 hex digits). Remote stores hash as the bytes
+                arrive, so a caller that knows the digest need not read the file again.
+
         Raises:
             FileNotFoundError: there is no such file.
+            DamageError: the bytes are not those that the store, or `sha256`, promises.
         """
 
     @abstractmethod

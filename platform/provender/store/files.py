@@ -52,14 +52,22 @@ def _pump(reader: int, writer: int) -> Iterator[int]:
                 raise
     # Some kernels answer 0 at once for files whose size they do not know: read on to be sure.
     while block := os.read(reader, BLOCK):
-        view = memoryview(block)
-        while view:
-            view = view[os.write(writer, view) :]
+        write_all(writer, memoryview(block))
         yield len(block)
 
 
+def write_all(handle: int, view: memoryview) -> None:
+    """Writes all of `view` to an open file."""
+    while view:
+        view = view[os.write(handle, view) :]
+
+
 class Digester:
-    """Size, sha256 and crc32c of bytes that are fed in order."""
+    """Size, sha256 and crc32c of bytes that are fed in order.
+
+    Attributes:
+        size: bytes so far.
+    """
 
     def __init__(self) -> None:
         import google_crc32c
@@ -67,17 +75,17 @@ class Digester:
         self._extend = google_crc32c.extend
         self._sha256 = hashlib.sha256()
         self._crc = 0
-        self._size = 0
+        self.size = 0
 
     def update(self, block: bytes) -> None:
         """Takes the next bytes."""
         self._sha256.update(block)
         self._crc = self._extend(self._crc, block)
-        self._size += len(block)
+        self.size += len(block)
 
     def digest(self) -> Digest:
         """The digests of all bytes so far."""
-        return Digest(self._size, self._sha256.hexdigest(), f"{self._crc:08x}")
+        return Digest(self.size, self._sha256.hexdigest(), f"{self._crc:08x}")
 
 
 def digest_of(blocks: Iterable[bytes], total: int, progress: Progress | None = None) -> Digest:
@@ -96,6 +104,12 @@ def blocks_of(file: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
     """The rest of `file` in blocks of `size` bytes."""
     while block := file.read(size):
         yield block
+
+
+def sha256_of(path: str) -> str:
+    """The SHA-256 of a file, in hex."""
+    with open(path, "rb", buffering=0) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def crc32c(data: bytes | memoryview) -> int:

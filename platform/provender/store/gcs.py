@@ -9,10 +9,10 @@ import os
 from typing import Any
 
 from provender.errors import StoreError
-from provender.store import paths, ranges
+from provender.store import paths, relay
 from provender.store.base import existing, missing
 from provender.store.faults import guarded
-from provender.store.remote import RemoteStore
+from provender.store.remote import Pinned, RemoteStore
 from provender.store.values import Entry, Identity, Progress
 
 
@@ -30,6 +30,7 @@ class GcsStore(RemoteStore):
 
     def __init__(self, rest: str, scratch: str | None = None) -> None:
         super().__init__(f"gs://{rest}", scratch)
+        self._kept: Any = None
         self._bucket_name, _, self._prefix = rest.rstrip("/").partition("/")
         if not self._bucket_name:
             raise StoreError(
@@ -64,7 +65,9 @@ class GcsStore(RemoteStore):
         found = self._get(rel)
         return found.identity if found else None
 
-    def _pin(self, rel: str) -> tuple[Identity, ranges.ReadRange, int | None]:
+    def _pin(self, rel: str) -> Pinned:
+        from provender.store.gcs_download import Downloads
+
         found, where, bucket = self._get(rel), self.path(rel), self._bucket
         if found is None:
             raise missing(where)
@@ -77,7 +80,23 @@ class GcsStore(RemoteStore):
                     message = f"replaced or removed since it was opened: {where}"
                     raise FileNotFoundError(message) from exc
 
-        return found.identity, read, found.crc32c
+        if not Downloads.serve(self.fs):
+            return Pinned(found.identity, read, found.crc32c)
+        downloads, name, token = self._downloads(), found.name, found.identity.token
+
+        def stream(start: int, length: int) -> relay.Source:
+            return bucket.open_range(downloads, name, token, start, length, where)
+
+        return Pinned(found.identity, read, found.crc32c, stream)
+
+    def _downloads(self) -> Any:
+        """The connections for downloads, which are those of one file system."""
+        from provender.store.gcs_download import Downloads
+
+        kept = self._kept
+        if kept is None or kept.fs is not self.fs:
+            kept = self._kept = Downloads(self.fs)
+        return kept
 
     def read(self, rel: str) -> bytes:
         key, where = self._key(rel), self.path(rel)

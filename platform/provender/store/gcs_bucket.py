@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from provender.errors import StoreError
 from provender.store import files
+from provender.store.gcs_download import Downloads, MediaRange
 from provender.store.gcs_filesystem import Filesystem
 from provender.store.gcs_upload import Upload
 from provender.store.values import Identity, Progress
@@ -95,6 +96,12 @@ class Bucket:
             generation=generation,
         )
         return answer.body
+
+    def open_range(
+        self, downloads: Downloads, key: str, generation: str, start: int, length: int, where: str
+    ) -> MediaRange:
+        """`read_range` for long ranges: read as they arrive, and gone on with where they break."""
+        return MediaRange(downloads, self._media(key), generation, start, length, where)
 
     def list(
         self, prefix: str, delimiter: str | None, page: int | None = None

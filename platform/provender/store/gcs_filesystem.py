@@ -34,7 +34,8 @@ from gcsfs.core import GCSFileSystem  # noqa: E402
 from gcsfs.retry import HttpError, validate_response  # noqa: E402
 from multidict import CIMultiDictProxy  # noqa: E402
 
-_RETRIABLE = {408, 429, 500, 502, 503, 504}
+RETRIABLE = {408, 429, 500, 502, 503, 504}
+"""Status codes of refusals that may pass."""
 _LONGEST_WAIT = 60.0
 _METADATA_HOST = "169.254.169.254"
 _METADATA_SECONDS = 1.0
@@ -117,11 +118,11 @@ class Filesystem(GCSFileSystem):
                     timeout=self.requests_timeout,
                 ) as answer:
                     body = await answer.read()
-                    if answer.status not in _RETRIABLE:
+                    if answer.status not in RETRIABLE:
                         validate_response(answer.status, body, path, args)
                         return answer.status, answer.headers, answer.request_info, body
                     retry_after = answer.headers.get("Retry-After")
-                    raise _refusal(answer.status, body)
+                    raise refusal(answer.status, body)
             except Exception as exc:
                 if attempt == last or not is_transient(exc):
                     raise
@@ -139,11 +140,12 @@ class Filesystem(GCSFileSystem):
 def is_transient(exc: BaseException) -> bool:
     """Whether a request that ended so may succeed when it is sent again."""
     if isinstance(exc, HttpError):
-        return exc.code in _RETRIABLE
+        return exc.code in RETRIABLE
     return isinstance(exc, _CUTS)
 
 
-def _refusal(status: int, body: bytes) -> HttpError:
+def refusal(status: int, body: bytes) -> HttpError:
+    """The error for a status that may pass, with what the service says."""
     text = body[:500].decode("utf-8", errors="replace")
     return HttpError({"code": status, "message": text or "the service is busy"})
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from provender.errors import StoreError
-from provender.store import files, paths
+from provender.store import files, paths, ranges
 from provender.store.base import Store, existing, missing
 from provender.store.faults import guarded
 from provender.store.values import Entry, Identity, Progress
@@ -151,7 +151,12 @@ class LocalStore(Store):
                 return self._land(temp, target)
 
     def fetch(
-        self, rel: str, local_path: str | os.PathLike[str], progress: Progress | None = None
+        self,
+        rel: str,
+        local_path: str | os.PathLike[str],
+        progress: Progress | None = None,
+        *,
+        sha256: str | None = None,
     ) -> Identity:
         identity = self._require(rel)
         source, target = self._at(rel), os.path.abspath(local_path)
@@ -160,6 +165,8 @@ class LocalStore(Store):
             temp = os.path.join(os.path.dirname(target), f".{os.urandom(16).hex()}.part")
             with _removed_at_end(temp):
                 files.copy_file(source, temp, progress)
+                if sha256 is not None and files.sha256_of(temp) != sha256:
+                    raise ranges.damaged(source, identity.size)
                 os.replace(temp, target)
         return identity
 

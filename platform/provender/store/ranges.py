@@ -6,25 +6,25 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import os
 import uuid
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from provender.errors import DamageError
 from provender.store import files
+from provender.store.relay import OpenRange, Relay, Take
 from provender.store.values import Identity, Progress
 
 ReadRange = Callable[[int, int], bytes]
 """``read(start, length)`` of one fixed version of a remote file."""
 
 BLOCK = 8 << 20
-_AHEAD = 4
+"""Bytes of one request of many."""
 
 
 class RangeFile(io.RawIOBase):
@@ -62,28 +62,25 @@ class RangeFile(io.RawIOBase):
         return len(data)
 
 
-def read_ahead(read: ReadRange, start: int, end: int) -> Iterator[bytes]:
-    """The bytes from `start` to `end` in order, while the next blocks are already on their way.
+def relayed(
+    read: ReadRange, start: int, end: int, take: Take, stream: OpenRange | None = None
+) -> int:
+    """Hands on the bytes from `start` to `end` in order, while the next are already on their way.
 
-    At most five blocks of 8 MiB are in memory.
+    Args:
+        read: reads ranges.
+        start: first byte.
+        end: the byte after the last.
+        take: gets the bytes, from one thread at a time.
+        stream: opens ranges, where there is a better way than `read`.
+
+    Returns:
+        The position after the last byte, before `end` if the file is shorter.
     """
-    if end - start <= BLOCK:
-        if end > start:
-            yield read(start, end - start)
-        return
-    spans = iter([(at, min(BLOCK, end - at)) for at in range(start, end, BLOCK)])
-    with ThreadPoolExecutor(_AHEAD, thread_name_prefix="provender-read") as pool:
-        waiting: deque[Future[bytes]] = deque()
-        try:
-            for span in spans:
-                waiting.append(pool.submit(read, *span))
-                if len(waiting) > _AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+    if end <= start:
+        return start
+    whole: OpenRange = lambda at, length: io.BytesIO(read(at, length))  # noqa: E731
+    return Relay(stream or whole, start, end, BLOCK, take, at_once=stream is None).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +91,26 @@ class Part:
         source: the remote file's URL.
         identity: the version of it.
         crc32c: what the whole file hashes to, where the store knows.
+        sha256: 64 hex digits, where the caller knows; then crc32c is not looked at.
     """
 
     source: str
     identity: Identity
     crc32c: int | None
+    sha256: str | None = None
 
     def notes(self) -> dict[str, Any]:
         """What is kept beside the part, so that another process can go on with it."""
         return {"source": self.source, "size": self.identity.size, "token": self.identity.token}
 
 
-def fetch(read: ReadRange, what: Part, target: str, progress: Progress | None = None) -> None:
+def fetch(
+    read: ReadRange,
+    what: Part,
+    target: str,
+    progress: Progress | None = None,
+    stream: OpenRange | None = None,
+) -> None:
     """Brings a remote file to `target`, going on from ``<target>.part`` if it fits.
 
     Beside the part, ``<target>.part.json`` says which version of which file it is the beginning
@@ -116,6 +121,7 @@ def fetch(read: ReadRange, what: Part, target: str, progress: Progress | None = 
         what: the file and its version.
         target: absolute local path; replaced in one step at the end.
         progress: called as bytes arrive.
+        stream: opens ranges, where there is a better way than `read`.
 
     Raises:
         DamageError: the bytes received are not those the store has; the part is removed.
@@ -124,21 +130,45 @@ def fetch(read: ReadRange, what: Part, target: str, progress: Progress | None = 
     size = what.identity.size
     with _part(target) as (part, notes, file):
         done = _resume(file, notes, what)
-        crc = _crc_of(file, done)
-        for block in read_ahead(read, done, size):
-            file.write(block)
-            crc = _extend(crc, block)
+        check = _Check(what)
+        _feed(file, done, check)
+
+        def take(block: memoryview) -> None:
+            nonlocal done
+            files.write_all(file.fileno(), block)
+            check.update(block)
             done += len(block)
             if progress and done < size:
                 progress(done, size)
-        file.flush()
-        if done != size or what.crc32c not in (None, crc):
+
+        relayed(read, done, size, take, stream)
+        if done != size or not check.holds():
             _forget(part, notes)
-            raise _damaged(what.source, size, done)
+            raise damaged(what.source, size, done)
         os.replace(part, target)
         _forget(notes)
     if progress:
         progress(size, size)
+
+
+class _Check:
+    """Whether bytes that are fed in order are those of a file."""
+
+    def __init__(self, what: Part) -> None:
+        self._what = what
+        self._sha256 = hashlib.sha256() if what.sha256 is not None else None
+        self._crc = 0
+
+    def update(self, block: memoryview) -> None:
+        if self._sha256 is not None:
+            self._sha256.update(block)
+        elif self._what.crc32c is not None:
+            self._crc = _extend(self._crc, bytes(block))
+
+    def holds(self) -> bool:
+        if self._sha256 is not None:
+            return self._sha256.hexdigest() == self._what.sha256
+        return self._what.crc32c in (None, self._crc)
 
 
 def _resume(file: BinaryIO, notes: str, what: Part) -> int:
@@ -159,7 +189,7 @@ def _part(target: str) -> Iterator[tuple[str, str, BinaryIO]]:
     own = file is None
     if file is None:
         part = f"{target}.{uuid.uuid4().hex[:8]}.part"
-        file = open(part, "w+b")  # noqa: SIM115 - closed below, whichever of the two it is
+        file = open(part, "w+b", 0)  # noqa: SIM115 - closed below, whichever of the two it is
     try:
         yield part, f"{part}.json", file
     finally:
@@ -169,7 +199,7 @@ def _part(target: str) -> Iterator[tuple[str, str, BinaryIO]]:
 
 
 def _open_locked(part: str) -> BinaryIO | None:
-    file = os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+    file = os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT, 0o666), "r+b", 0)
     with contextlib.suppress(FileNotFoundError):
         # The last holder may have renamed the part to its target: then the lock is of no use.
         if files.try_lock(file.fileno()) and os.path.samestat(
@@ -188,14 +218,16 @@ def _noted(notes: str) -> Any:
         return None
 
 
-def _crc_of(file: BinaryIO, length: int) -> int:
+def _feed(file: BinaryIO, length: int, check: _Check) -> None:
+    """Shows the check what an interrupted call has left, and goes to its end."""
     file.seek(0)
-    crc = 0
     while length:
         block = file.read(min(files.BLOCK, length))
-        crc = _extend(crc, block)
+        if not block:
+            message = "the part became shorter while it was read"
+            raise OSError(message)
+        check.update(memoryview(block))
         length -= len(block)
-    return crc
 
 
 def _extend(crc: int, block: bytes) -> int:
@@ -210,9 +242,10 @@ def _forget(*paths: str) -> None:
             os.unlink(path)
 
 
-def _damaged(source: str, size: int, received: int) -> DamageError:
+def damaged(source: str, size: int, received: int | None = None) -> DamageError:
+    """The error for bytes that are not the file's."""
     return DamageError(
-        f"{received:,} bytes arrived that are not the {size:,} bytes the store has",
+        f"{size if received is None else received:,} bytes arrived that are not the {size:,} bytes the store has",
         where=source,
         hint="fetch it again; if that happens again, run `provender verify`",
     )

@@ -12,6 +12,7 @@ import os
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -19,6 +20,7 @@ from provender.errors import StoreError
 from provender.store import files, paths, ranges
 from provender.store.base import Store, existing, missing
 from provender.store.faults import guarded
+from provender.store.relay import OpenRange
 from provender.store.threads import parallel
 from provender.store.values import Digest, Entry, Identity, Progress
 
@@ -26,9 +28,24 @@ _REWRITES = 5
 _LISTING_PAYS_FROM = 4
 _TOKENS = ("generation", "etag", "ETag", "version_id", "mtime", "LastModified", "last_modified")
 
-_Pinned = tuple[Identity, ranges.ReadRange, int | None]
-
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """One version of a remote file.
+
+    Attributes:
+        identity: it.
+        read: reads ranges of exactly that version.
+        crc32c: of its content, where the store knows.
+        stream: opens long ranges of it, where there is a better way than `read`.
+    """
+
+    identity: Identity
+    read: ranges.ReadRange
+    crc32c: int | None = None
+    stream: OpenRange | None = None
 
 
 class RemoteStore(Store):
@@ -86,37 +103,42 @@ class RemoteStore(Store):
         return found
 
     @abstractmethod
-    def _pin(self, rel: str) -> _Pinned:
-        """A file's identity now, a reader of exactly that version, and its crc32c if known."""
+    def _pin(self, rel: str) -> Pinned:
+        """The version of a file that there is now."""
 
     def read_range(self, rel: str, start: int, length: int) -> bytes:
-        def read_pinned(pinned: _Pinned) -> bytes:
-            identity, read, _ = pinned
-            size = min(length, identity.size - start)
-            return read(start, size) if size > 0 else b""
+        def read_pinned(pinned: Pinned) -> bytes:
+            size = min(length, pinned.identity.size - start)
+            return pinned.read(start, size) if size > 0 else b""
 
         return self._undisturbed(rel, read_pinned)
 
     def open_file(self, rel: str, *, buffer_bytes: int = 4 << 20) -> BinaryIO:
-        identity, read, _ = self._pin(rel)
-        return io.BufferedReader(ranges.RangeFile(read, identity.size), buffer_bytes)
+        pinned = self._pin(rel)
+        return io.BufferedReader(ranges.RangeFile(pinned.read, pinned.identity.size), buffer_bytes)
 
     def fetch(
-        self, rel: str, local_path: str | os.PathLike[str], progress: Progress | None = None
+        self,
+        rel: str,
+        local_path: str | os.PathLike[str],
+        progress: Progress | None = None,
+        *,
+        sha256: str | None = None,
     ) -> Identity:
         target, where = os.path.abspath(local_path), self.path(rel)
 
-        def fetch_pinned(pinned: _Pinned) -> Identity:
-            identity, read, crc32c = pinned
+        def fetch_pinned(pinned: Pinned) -> Identity:
+            identity = pinned.identity
+            what = ranges.Part(where, identity, pinned.crc32c, sha256)
             with guarded("fetch", target, identity.size):
-                ranges.fetch(read, ranges.Part(where, identity, crc32c), target, progress)
-            if crc32c is None and self.stat(rel) != identity:
+                ranges.fetch(pinned.read, what, target, progress, pinned.stream)
+            if pinned.crc32c is None and sha256 is None and self.stat(rel) != identity:
                 raise missing(where)  # nothing but the identity tells that it is another version
             return identity
 
         return self._undisturbed(rel, fetch_pinned)
 
-    def _undisturbed(self, rel: str, act: Callable[[_Pinned], Result]) -> Result:
+    def _undisturbed(self, rel: str, act: Callable[[Pinned], Result]) -> Result:
         """Does `act` with a pinned file, again when that version is replaced meanwhile."""
         for _ in range(_REWRITES):
             pinned = self._pin(rel)
@@ -127,10 +149,16 @@ class RemoteStore(Store):
         raise StoreError(message, where=self.path(rel), hint=hint)
 
     def digest(self, rel: str, progress: Progress | None = None) -> Digest:
-        def digest_pinned(pinned: _Pinned) -> Digest:
-            identity, read, _ = pinned
-            blocks = ranges.read_ahead(read, 0, identity.size)
-            return files.digest_of(blocks, identity.size, progress)
+        def digest_pinned(pinned: Pinned) -> Digest:
+            digester, size = files.Digester(), pinned.identity.size
+
+            def take(block: memoryview) -> None:
+                digester.update(bytes(block))
+                if progress:
+                    progress(digester.size, max(digester.size, size))
+
+            ranges.relayed(pinned.read, 0, size, take, pinned.stream)
+            return digester.digest()
 
         return self._undisturbed(rel, digest_pinned)
 
@@ -174,7 +202,7 @@ class FsspecStore(RemoteStore):
             self._prefix = self.fs._strip_protocol(self.url).rstrip("/")
         return f"{self._prefix}/{rel}" if rel else self._prefix
 
-    def _pin(self, rel: str) -> _Pinned:
+    def _pin(self, rel: str) -> Pinned:
         identity = self._require(rel)
         where, path, fs = self.path(rel), self._at(rel), self.fs
 
@@ -182,7 +210,7 @@ class FsspecStore(RemoteStore):
             with guarded("read", where):
                 return fs.cat_file(path, start=start, end=start + length)
 
-        return identity, read, None
+        return Pinned(identity, read)
 
     def stat(self, rel: str) -> Identity | None:
         path = self._at(paths.check_rel(rel))

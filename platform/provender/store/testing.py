@@ -26,7 +26,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from provender.errors import ConflictError, StoreError
+from provender.errors import ConflictError, DamageError, StoreError
 from provender.store.base import Store
 from provender.store.publish import publish_directory, remove_directory, replace_file
 
@@ -212,6 +212,16 @@ class StoreConformance:
             assert digest.size == size
             assert digest.sha256 == hashlib.sha256(data).hexdigest()
             assert digest.crc32c == f"{google_crc32c.value(data):08x}"
+
+    def test_a_digest_is_compared_on_the_way_out(self, store: Store, tmp_path: Path) -> None:
+        data = os.urandom(3_000_000)
+        store.write("f", data)
+        target, right = tmp_path / "new" / "out", hashlib.sha256(data).hexdigest()
+        with pytest.raises(DamageError):
+            store.fetch("f", target, sha256="0" * 64)
+        assert list(target.parent.iterdir()) == []
+        store.fetch("f", target, sha256=right)
+        assert target.read_bytes() == data
 
     def test_opened_files_seek(self, store: Store) -> None:
         data = bytes(range(256)) * 40

@@ -23,6 +23,7 @@ Progress = Callable[[int, int], None]
 """Called with (bytes done, bytes in all), from one thread at a time."""
 
 _CONFIG = ".config/metadata.json"
+_OTHER_BYTES = "does not hold the bytes that were published"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +194,7 @@ class _Pull:
 
     def _copy(self, name: str) -> None:
         facts, seen = self._wanted[name], 0
+        expected = facts.sha256 if self._verify else None
 
         def moved(done: int, total: int) -> None:
             nonlocal seen
@@ -200,11 +202,12 @@ class _Pull:
             seen = done
 
         try:
-            transfer(self._store, self._from(name), self._target, self._to(name), moved)
+            transfer(self._store, self._from(name), self._target, self._to(name), moved, expected)
         except FileNotFoundError as error:
             raise self._damage(name, "is missing in the store") from error
         except DamageError as error:
-            raise self._damage(name, error.message) from error
+            problem = _OTHER_BYTES if expected else error.message
+            raise self._damage(name, problem) from error
         if seen != facts.size:
             self._tell(facts.size - seen)
         self._prove(name, facts)
@@ -216,8 +219,10 @@ class _Pull:
         size = found.size if found else 0
         if size != facts.size:
             problem = f"has {size:,} bytes, {facts.size:,} were published"
+        elif self._target.is_local:
+            return  # hashed on its way
         elif self._verify and facts.sha256 and self._target.digest(rel).sha256 != facts.sha256:
-            problem = "does not hold the bytes that were published"
+            problem = _OTHER_BYTES
         else:
             return
         self._target.remove(rel)
@@ -243,22 +248,36 @@ class _Pull:
 
 
 def transfer(
-    source: Store, rel: str, target: Store, to: str, progress: Progress | None = None
+    source: Store,
+    rel: str,
+    target: Store,
+    to: str,
+    progress: Progress | None = None,
+    sha256: str | None = None,
 ) -> None:
     """Copies one file from one store to another; it appears whole.
 
+    Args:
+        source: where it is.
+        rel: its path there.
+        target: where it shall be.
+        to: its path there.
+        progress: called as bytes arrive.
+        sha256: what must come out of the source; looked at where that costs no second read.
+
     Raises:
         FileNotFoundError: there is no such file.
+        DamageError: the bytes are not those that were expected.
         DiskFull, StoreError: the target cannot be written.
     """
     here, there = source.local(rel), target.local(to)
     if there is not None:
-        source.fetch(rel, there, progress)
+        source.fetch(rel, there, progress, sha256=sha256)
     elif here is not None:
         target.put(here, to, progress)
     else:
         with tempfile.TemporaryDirectory(prefix="provender-pull-", dir=target.scratch) as place:
-            source.fetch(rel, Path(place) / "file")
+            source.fetch(rel, Path(place) / "file", sha256=sha256)
             target.put(Path(place) / "file", to, progress)
 
 

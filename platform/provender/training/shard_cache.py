@@ -157,6 +157,15 @@ class ShardCache:
             DamageError: what was fetched is not the shard, twice.
             StoreError: it cannot be fetched.
         """
+        return self._hold(key, fetch, cancelled, proves=False)
+
+    def _hold(
+        self,
+        key: ShardKey,
+        fetch: Callable[[Path], Any],
+        cancelled: Callable[[], bool] | None,
+        proves: bool,
+    ) -> HeldShard:
         path = self._path(key)
         held = self._open(path, key)
         if held is not None:
@@ -167,7 +176,7 @@ class ShardCache:
             held = self._open(path, key)  # another process was faster
             if held is not None:
                 return held
-            return self._download(path, key, fetch)
+            return self._download(path, key, fetch, proves)
 
     def hold_from(self, store: Store, rel: str, key: ShardKey) -> HeldShard:
         """`hold` for a file of a store.
@@ -175,7 +184,12 @@ class ShardCache:
         Raises:
             FileNotFoundError: the store has no such file.
         """
-        return self.hold(key, lambda path: store.fetch(rel, path))
+
+        def fetch(path: Path) -> None:
+            store.fetch(rel, path, sha256=key.sha256)
+
+        # A store that is told the digest compares it as the bytes arrive.
+        return self._hold(key, fetch, None, proves=key.sha256 is not None)
 
     def _path(self, key: ShardKey) -> Path:
         return self.folder / key.name[:2] / key.name
@@ -219,18 +233,12 @@ class ShardCache:
         _write(proof, json.dumps(looks))
         return True
 
-    def _download(self, path: Path, key: ShardKey, fetch: Callable[[Path], Any]) -> HeldShard:
+    def _download(
+        self, path: Path, key: ShardKey, fetch: Callable[[Path], Any], proves: bool
+    ) -> HeldShard:
         self._make_room(key, path)
         for attempt in range(2):
-            try:
-                with _full_disk(path):
-                    fetch(path)
-            except CacheFull:
-                # What was downloaded takes the room that others need.
-                for each in (f"{path.name}.part", f"{path.name}.part.json"):
-                    path.with_name(each).unlink(missing_ok=True)
-                raise
-            wrong = _mismatch(path, key)
+            wrong = self._fetched(path, key, fetch, proves)
             if wrong is None:
                 break
             with contextlib.suppress(FileNotFoundError):
@@ -247,6 +255,24 @@ class ShardCache:
         if held is None:  # somebody removed it at once: the cache is of no use here
             raise CacheFull("The shard was removed right after it was fetched.", where=str(path))
         return held
+
+    def _fetched(
+        self, path: Path, key: ShardKey, fetch: Callable[[Path], Any], proves: bool
+    ) -> str | None:
+        """Fetches; returns what is wrong with what came, None if nothing."""
+        try:
+            with _full_disk(path):
+                fetch(path)
+        except CacheFull:
+            # What was downloaded takes the room that others need.
+            for each in (f"{path.name}.part", f"{path.name}.part.json"):
+                path.with_name(each).unlink(missing_ok=True)
+            raise
+        except DamageError:
+            if not proves:
+                raise
+            return "has another sha256"
+        return _wrong_size(path, key) if proves else _mismatch(path, key)
 
     @contextlib.contextmanager
     def _alone(
@@ -417,11 +443,15 @@ def _full_disk(path: Path) -> Iterator[None]:
         raise
 
 
+def _wrong_size(path: Path, key: ShardKey) -> str | None:
+    size = path.stat().st_size
+    return None if size == key.size else f"has {size:,} bytes instead of {key.size:,}"
+
+
 def _mismatch(path: Path, key: ShardKey) -> str | None:
     """What is wrong with a file's content; None if nothing."""
-    size = path.stat().st_size
-    if size != key.size:
-        return f"has {size:,} bytes instead of {key.size:,}"
+    if (wrong := _wrong_size(path, key)) is not None:
+        return wrong
     if key.sha256 is None and key.crc32c is None:
         return None
     with path.open("rb", buffering=0) as file:

@@ -45,17 +45,15 @@ def pipeline(
     """
     import tensorflow as tf
 
-    dataset = _passes(pieces, route, options)
     examples = sum(len(each) for each in pieces)
     finish = _finisher(options, supervised)
     if parse.batch is not None and options.preprocess is None:
-        size = options.batch_size or _CHUNK
-        dataset = dataset.batch(size, options.drop_remainder and options.batch_size is not None)
+        dataset = _batches(pieces, route, options)
         dataset = dataset.map(_batch_work(parse, finish), num_parallel_calls=_calls(options))
         if options.batch_size is None:
             dataset = dataset.unbatch()
     else:
-        dataset = _one_by_one(dataset, parse, options, finish)
+        dataset = _one_by_one(_passes(pieces, route, options), parse, options, finish)
     dataset = dataset.apply(tf.data.experimental.assert_cardinality(_count(examples, options)))
     dataset = dataset.prefetch(tf.data.AUTOTUNE if options.prefetch is None else options.prefetch)
     settings = tf.data.Options()
@@ -66,6 +64,16 @@ def pipeline(
     # go on from a checkpoint.
     settings.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.IGNORE
     return dataset.with_options(settings)
+
+
+def _batches(pieces: Sequence[Piece], route: Route, options: FeedOptions) -> Dataset:
+    """Batches of serialized examples of all passes."""
+    size = options.batch_size or _CHUNK
+    drop = options.drop_remainder and options.batch_size is not None
+    in_order = options.cycle_length == 1 and not options.shuffle and not options.shuffle_files
+    if in_order and route.in_blocks:
+        return _passes(pieces, route, options, size).rebatch(size, drop)
+    return _passes(pieces, route, options).batch(size, drop)
 
 
 def _batch_work(parse: Parser, finish: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -106,8 +114,10 @@ def _calls(options: FeedOptions) -> int | None:
     return tf.data.AUTOTUNE if (os.cpu_count() or 1) > 4 else None
 
 
-def _passes(pieces: Sequence[Piece], route: Route, options: FeedOptions) -> Dataset:
-    """Serialized examples of all passes.
+def _passes(
+    pieces: Sequence[Piece], route: Route, options: FeedOptions, block: int | None = None
+) -> Dataset:
+    """Serialized examples of all passes; in file order also in blocks of about ``block``.
 
     Passes are the elements of a range, each with the seed of its number. `Dataset.repeat` would
     draw the seeds of later passes from a generator whose state a checkpoint does not hold.
@@ -116,7 +126,7 @@ def _passes(pieces: Sequence[Piece], route: Route, options: FeedOptions) -> Data
 
     def one(number: Any) -> Dataset:
         seed = _seed(base, number) if options.reshuffle else _seed(base, options.epoch)
-        dataset = _records(pieces, route, options, seed)
+        dataset = _records(pieces, route, options, seed, block)
         if options.shuffle:
             dataset = dataset.shuffle(options.shuffle, seed=seed, reshuffle_each_iteration=False)
         return dataset
@@ -126,8 +136,8 @@ def _passes(pieces: Sequence[Piece], route: Route, options: FeedOptions) -> Data
     first = options.epoch + done
     stop = _FOR_EVER if options.repeat is None else options.epoch + options.repeat
     if first >= stop:
-        return _records((), route, options, None)
-    begun = _rest_of_pass(pieces, route, options, rest, lambda: one(first))
+        return _records((), route, options, None, block)
+    begun = _rest_of_pass(pieces, route, options, rest, lambda: one(first), block)
     if first + 1 == stop:
         return begun
     return begun.concatenate(tf.data.Dataset.range(first + 1, stop).flat_map(one))
@@ -139,12 +149,13 @@ def _rest_of_pass(
     options: FeedOptions,
     start: int,
     whole: Callable[[], Dataset],
+    block: int | None,
 ) -> Dataset:
     """One pass from its example number ``start`` on."""
     if options.shuffle or options.shuffle_files or options.cycle_length > 1:
         return whole().skip(start) if start else whole()
     # In file order, nothing before is read.
-    return _records(cut(pieces, start), route, options, None)
+    return _records(cut(pieces, start), route, options, None, block)
 
 
 def _seed(base: int, number: Any) -> Any:
@@ -156,13 +167,16 @@ def _seed(base: int, number: Any) -> Any:
     return tf.cast(base, tf.int64) * 6364136223846793005 + tf.cast(number, tf.int64) * 1442695041
 
 
-def _records(pieces: Sequence[Piece], route: Route, options: FeedOptions, seed: Any) -> Dataset:
-    """Serialized examples of one pass, in order."""
+def _records(
+    pieces: Sequence[Piece], route: Route, options: FeedOptions, seed: Any, block: int | None
+) -> Dataset:
+    """Serialized examples of one pass, in order; in blocks if ``block`` says of how many."""
     import tensorflow as tf
 
     if not pieces:
-        return tf.data.Dataset.from_tensor_slices(tf.constant([], tf.string))
-    if options.cycle_length == 1 and not options.shuffle_files:
+        shape = (0,) if block is None else (0, 1)
+        return tf.data.Dataset.from_tensor_slices(tf.zeros(shape, tf.string))
+    if options.cycle_length == 1 and not options.shuffle_files and block is None:
         # One reader over all files: a dataset for each file would cost every record a hand-over.
         records = route.records(pieces)
         if records is not None:
@@ -177,8 +191,9 @@ def _records(pieces: Sequence[Piece], route: Route, options: FeedOptions, seed: 
     if options.shuffle_files:
         files = files.shuffle(len(pieces), seed=seed, reshuffle_each_iteration=False)
     files = route.files(files)
+    way = route.read if block is None else functools.partial(route.blocks, size=block)
     read = tf.autograph.experimental.do_not_convert(
-        functools.partial(route.read, whole=all(each.whole for each in pieces))
+        functools.partial(way, whole=all(each.whole for each in pieces))
     )
     if options.cycle_length == 1:
         return files.flat_map(read)

@@ -40,7 +40,12 @@ class Route:
 
     Args:
         address: file name -> what `tf.data.TFRecordDataset` opens.
+
+    Attributes:
+        in_blocks: whether `blocks` cost less than the same records one by one.
     """
+
+    in_blocks = False
 
     def __init__(self, address: Callable[[str], str]) -> None:
         self.address = address
@@ -73,6 +78,13 @@ class Route:
         """
         return _records_of(name, start, count, whole)
 
+    def blocks(self, name: Any, start: Any, count: Any, size: int, whole: bool = False) -> Dataset:
+        """The records of one piece, several in each element: about ``size``, or what is read at once.
+
+        Whatever single records are handed through costs about what reading them costs.
+        """
+        return self.read(name, start, count, whole).batch(size)
+
 
 def _records_of(path: Any, start: Any, count: Any, whole: bool) -> Dataset:
     """Records of a file that TensorFlow opens."""
@@ -91,6 +103,8 @@ class StreamRoute(Route):
         sizes: file name -> bytes and number of records.
     """
 
+    in_blocks = True
+
     def __init__(self, ranges: RecordRanges, sizes: Mapping[str, tuple[int, int]]) -> None:
         super().__init__(lambda name: name)
         self.ranges = ranges
@@ -106,13 +120,19 @@ class StreamRoute(Route):
         return None
 
     def read(self, name: Any, start: Any, count: Any, whole: bool = False) -> Dataset:
-        """The records of one piece, each chunk a function of its number.
+        """The records of one piece."""
+        return self._chunks_of(name, start, count).unbatch()
+
+    def blocks(self, name: Any, start: Any, count: Any, size: int, whole: bool = False) -> Dataset:
+        """The records of one piece, as they are fetched."""
+        return self._chunks_of(name, start, count)
+
+    def _chunks_of(self, name: Any, start: Any, count: Any) -> Dataset:
+        """Arrays of records, each a function of its number.
 
         So an iterator goes on from a checkpoint at any chunk without reading those before it.
         """
         import tensorflow as tf
-
-        del whole
 
         def begin(number: Any) -> Any:
             first = start + number * self.chunk
@@ -124,7 +144,7 @@ class StreamRoute(Route):
             return tf.ensure_shape(records, [None])
 
         chunks = tf.data.Dataset.range((count + self.chunk - 1) // self.chunk)
-        return mapped(chunks, begin, take).unbatch()
+        return mapped(chunks, begin, take)
 
     def _fetch(self, chunk: tuple[str, int, int]) -> list[bytes]:
         return self.ranges.read(*chunk)
@@ -182,16 +202,29 @@ class CacheRoute(StreamRoute):
 
     def read(self, name: Any, start: Any, count: Any, whole: bool = False) -> Dataset:
         """The records of one piece: from the local file, else from the store."""
+        return self._either(
+            name,
+            lambda path: _records_of(path, start, count, whole),
+            lambda shard: self._chunks_of(shard, start, count).unbatch(),
+        )
+
+    def blocks(self, name: Any, start: Any, count: Any, size: int, whole: bool = False) -> Dataset:
+        """The records of one piece in blocks: from the local file, else from the store."""
+        return self._either(
+            name,
+            lambda path: _records_of(path, start, count, whole).batch(size),
+            lambda shard: self._chunks_of(shard, start, count),
+        )
+
+    def _either(
+        self, name: Any, local: Callable[[Any], Dataset], remote: Callable[[Any], Dataset]
+    ) -> Dataset:
         import tensorflow as tf
 
-        path = name[1]
         # Branches, not a concatenation of what is local and what is not: whatever a record passes
         # through on its way costs about what reading it costs.
-        return tf.cond(
-            tf.strings.length(path) > 0,
-            lambda: _records_of(path, start, count, whole),
-            lambda: super(CacheRoute, self).read(name[0], start, count),
-        )
+        shard, path = name[0], name[1]
+        return tf.cond(tf.strings.length(path) > 0, lambda: local(path), lambda: remote(shard))
 
     def _begin(self, name: bytes) -> bytes:
         self._shards.begin(name.decode())
