@@ -26,13 +26,12 @@ import tensorflow_datasets as tfds
 class Words(tfds.core.GeneratorBasedBuilder):
     """A word an example, from the files that it is given."""
 
-    ARGUMENTS = {"words": "file", "title": "name", "folder": "working"}
+    ARGUMENTS = {"words": "file", "title": "name"}
 
-    def __init__(self, *, words, title="words", folder=None, version=None, **kwargs):
+    def __init__(self, *, words, title="words", version=None, **kwargs):
         self.name = title
         self.VERSION = tfds.core.Version(version or "1.0.0")
         self._words = words
-        self._folder = folder
         super().__init__(**kwargs)
 
     def _info(self):
@@ -44,7 +43,6 @@ class Words(tfds.core.GeneratorBasedBuilder):
 
     def _generate_examples(self):
         import pathlib
-        pathlib.Path(self._folder).mkdir(parents=True, exist_ok=True)
         files = [self._words] if isinstance(self._words, str) else self._words
         for name in files:
             for word in pathlib.Path(name).read_text().split():
@@ -86,10 +84,8 @@ def test_files_count_by_content_from_wherever_they_are_asked_for(
     assert session.work.site.spec.kwargs["words"] == [
         str(root / "project" / name) for name in ("a.txt", "b.txt")
     ]
-    assert session.working is not None
     built = build(session)
     assert built.version.name == "counted:1.0.0" and built.version.examples == 3
-    assert not session.working.exists()
     [shard] = Path(built.version.uri).glob("*.tfrecord-00000-of-00001")
     assert len(list(iter_records(shard))) == 3
     assert decide(opened(settings)).done
@@ -111,7 +107,6 @@ def test_another_process_means_the_same_files(root: Path, monkeypatch: pytest.Mo
     session, first = reopened(doc, settings), opened(settings)
     assert session.work.site.spec.kwargs == first.work.site.spec.kwargs
     assert session.facts.setting == first.facts.setting
-    assert "folder" not in doc.spec.kwargs
 
 
 def test_a_file_that_is_missing_is_named(root: Path) -> None:

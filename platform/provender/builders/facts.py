@@ -23,12 +23,13 @@ from provender.builders.capture import EXAMPLES, PCOLLECTION
 from provender.builders.load import GENERATOR, SHARDS, Loaded, load
 from provender.builders.meanings import arguments_of
 from provender.builders.spec import BuilderSpec
+from provender.builders.steps import join_method, make_method, steps_of
 from provender.fingerprint import Hasher, Tree, combine, self_attributes, walk_method
 
 if TYPE_CHECKING:
     from provender.builders.download import ChecksumFile
 
-FORMAT = 2
+FORMAT = 3
 """Revision of the file below and of what goes into it; another number is computed anew."""
 
 PLAN_METHOD = {GENERATOR: "_split_generators", SHARDS: "_shard_iterators_per_split"}
@@ -37,6 +38,28 @@ _CONFIG_PROSE = ("description", "release_notes", "tags", "version", "supported_v
 _VERSION_ATTRIBUTES = frozenset(
     {"version", "VERSION", "_version", "canonical_version", "release_notes", "info"}
 )
+
+
+@dataclass(frozen=True)
+class StepFacts:
+    """One step of a builder that prepares in steps, see `provender.builders.steps`.
+
+    Attributes:
+        arguments: names of the constructor arguments that count for it.
+        setting: fingerprint of their values, of the config object and of `__init__`.
+    """
+
+    arguments: tuple[str, ...]
+    setting: Tree
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-ready dict that `from_json` reads."""
+        return {"arguments": list(self.arguments), "setting": self.setting.to_json()}
+
+    @classmethod
+    def from_json(cls, doc: Mapping[str, Any]) -> StepFacts:
+        """Reads what `to_json` wrote."""
+        return cls(tuple(doc["arguments"]), Tree.from_json(doc["setting"]))
 
 
 @dataclass(frozen=True)
@@ -59,6 +82,7 @@ class BuilderFacts:
         checksums: fingerprint of the registered checksums.
         arguments: constructor argument -> what it stands for, see `provender.builders.meanings`;
             of these `setting` holds nothing yet, for it depends on more than the builder.
+        steps: what is made before shards, in order.
     """
 
     spec: BuilderSpec
@@ -74,6 +98,7 @@ class BuilderFacts:
     manual: Mapping[str, Any] | None
     checksums: str
     arguments: Mapping[str, str] = field(default_factory=dict)
+    steps: Mapping[str, StepFacts] = field(default_factory=dict)
 
     @property
     def code_of_check(self) -> Tree | None:
@@ -101,6 +126,7 @@ class BuilderFacts:
             "manual": self.manual,
             "checksums": self.checksums,
             "arguments": dict(self.arguments),
+            "steps": {name: each.to_json() for name, each in self.steps.items()},
         }
 
     @classmethod
@@ -113,6 +139,7 @@ class BuilderFacts:
                 "code": {name: Tree.from_json(tree) for name, tree in doc["code"].items()},
                 "setting": Tree.from_json(doc["setting"]),
                 "features": Tree.from_json(doc["features"]),
+                "steps": {name: StepFacts.from_json(each) for name, each in doc["steps"].items()},
             }
         )
 
@@ -249,6 +276,10 @@ def _compute(
         plan_method: walk_method(cls, plan_method, exclude=frozenset(generators)),
         **{name: walk_method(cls, name) for name in generators},
     }
+    steps = steps_of(cls, in_shards=loaded.kind == SHARDS)
+    for step in steps:
+        methods = (make_method(step), join_method(step))
+        walks |= {each: walk_method(cls, each) for each in methods if hasattr(cls, each)}
     if hasattr(cls, "check_manual"):
         walks["check_manual"] = walk_method(cls, "check_manual")
     code = {
@@ -258,14 +289,12 @@ def _compute(
         for name, walk in walks.items()
     }
     made = [walk_method(cls, "__init__")] if _is_own(cls, "__init__") else []
-    setting = combine(
-        "setting",
-        {
-            "config": _config(builder),
-            "arguments": _arguments(cls, loaded.spec.kwargs),
-            **{f"code of {walk.tree.name}": walk.tree for walk in made},
-        },
-    )
+    arguments = _arguments(cls, loaded.spec.kwargs)
+    common = {
+        "config": _config(builder),
+        **{f"code of {walk.tree.name}": walk.tree for walk in made},
+    }
+    setting = combine("setting", {**common, "arguments": arguments})
     every = [*walks.values(), *made]
     facts = BuilderFacts(
         spec=loaded.spec,
@@ -281,6 +310,13 @@ def _compute(
         manual=manual_of(cls),
         checksums=checksums_of(cls, loaded.name, checksums).digest(),
         arguments=arguments_of(cls),
+        steps={
+            step: StepFacts(
+                counting,
+                combine("setting", {**common, "arguments": _only(arguments, counting)}),
+            )
+            for step, counting in steps.items()
+        },
     )
     files = frozenset().union(*(walk.files for walk in every), _source_files(cls))
     files |= {str(checksums / f"{loaded.name}.tsv")}
@@ -305,6 +341,10 @@ def _arguments(cls: type, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """
     others = {*getattr(cls, "PLACES", ()), *arguments_of(cls)}
     return {name: value for name, value in kwargs.items() if name not in others}
+
+
+def _only(arguments: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if name in names}
 
 
 def _config(builder: Any) -> dict[str, Any]:

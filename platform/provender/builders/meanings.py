@@ -3,7 +3,7 @@
 A builder class says it of its arguments by name:
 
     class Examples(tfds.core.ShardBasedBuilder):
-        ARGUMENTS = {"vocab_file": "file", "source": "version", "folder": "working", "dataset": "name"}
+        ARGUMENTS = {"vocab_file": "file", "source": "version", "dataset": "name"}
 
 ``file``
     A file, a pattern, or a list of them; relative to the provender.toml that gives it, else to the
@@ -13,15 +13,13 @@ A builder class says it of its arguments by name:
     A published version, ``name[/config]:number`` or ``name@alias``; without either it is ``latest``.
     It counts by fingerprint, and becomes a parent of what is built. The constructor gets a mapping:
     ``name`` with the number, ``fingerprint``, ``store`` and ``path`` of the files, and ``splits``:
-    name -> ``bytes`` and ``shards``, the names of the files.
-``working``
-    Never given by people: a local folder for what the builder's pieces share. It is named after all
-    that counts, stays until the version stands, and then goes.
+    name -> ``bytes`` and ``shards``, the names of the files, and ``lengths``, their examples. The
+    version is leased while a piece of the build is at work.
 ``name``
     What the project calls the dataset, for one class that serves under several names.
 
-Where only the builder's facts are asked for, the constructor gets the arguments as they were written, and
-none for ``working``; so it must not read what they name.
+Where only the builder's facts are asked for, the constructor gets the arguments as they were written; so it
+must not read what they name.
 """
 
 from __future__ import annotations
@@ -33,9 +31,8 @@ from provender.errors import BuilderError
 
 FILE = "file"
 VERSION = "version"
-WORKING = "working"
 NAME = "name"
-_KINDS = (FILE, VERSION, WORKING, NAME)
+_KINDS = (FILE, VERSION, NAME)
 
 
 def arguments_of(cls: type) -> dict[str, str]:

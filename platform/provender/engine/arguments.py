@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from provender.builders.meanings import FILE, VERSION, WORKING
-from provender.errors import MissingFiles, SettingsError, UnknownReference
-from provender.fingerprint import combine
+from provender.builders.meanings import FILE, VERSION
+from provender.errors import MissingFiles, UnknownReference
+from provender.fingerprint import Tree, combine
 from provender.refs import DatasetRef
 
 if TYPE_CHECKING:
-    from provender.catalog import VersionRecord
+    from provender.catalog import ShardRecord, VersionRecord
     from provender.engine.session import Session
 
 
@@ -36,39 +36,40 @@ def resolve(session: Session) -> None:
     Raises:
         MissingFiles: an argument names no file.
         UnknownReference: an argument names no published version.
-        SettingsError: an argument is given that is not to be.
     """
     facts = session.facts
     written, live = dict(facts.spec.kwargs), dict(facts.spec.kwargs)
-    contents: dict[str, Any] = {}
+    contents: dict[str, dict[str, str]] = {}
     for name, kind in facts.arguments.items():
         value = written.get(name)
-        if kind == WORKING and value is not None:
-            raise SettingsError(
-                f"{name} is not given: a folder is found for it.",
-                where=f"{facts.name}, {name}",
-                hint=f"Remove `{name}`.",
-            )
         if not value:
             continue
         if kind == FILE:
             written[name] = _absolute(value, _base(session))
             live[name] = _files(name, written[name])
-            contents |= _contents(session, name, live[name])
+            contents[name] = _contents(session, name, live[name])
         elif kind == VERSION:
             version = _version(session, name, value)
             written[name], live[name] = version.name, _place(session, version)
-            contents[name] = f"{version.name} {version.fingerprint}"
+            contents[name] = {name: f"{version.name} {version.fingerprint}"}
             session.parents = (*session.parents, version.id)
-    if contents:
-        setting = combine("setting", {"setting": facts.setting, **contents})
-        facts = replace(facts, setting=setting)
-    session.facts = replace(facts, spec=replace(facts.spec, kwargs=written))
-    for name, kind in facts.arguments.items():
-        if kind == WORKING:
-            session.working = _working(session)
-            live[name] = str(session.working)
+            session.sources = (*session.sources, version.id)
+    steps = {
+        step: replace(each, setting=_with_contents(each.setting, contents, each.arguments))
+        for step, each in facts.steps.items()
+    }
+    setting = _with_contents(facts.setting, contents, tuple(contents))
+    spec = replace(facts.spec, kwargs=written)
+    session.facts = replace(facts, setting=setting, steps=steps, spec=spec)
     session.work.site = replace(session.work.site, spec=replace(facts.spec, kwargs=live))
+
+
+def _with_contents(
+    setting: Tree, contents: Mapping[str, Mapping[str, str]], names: Sequence[str]
+) -> Tree:
+    """A setting that counts what some arguments stand for, too."""
+    found = {label: value for name in names for label, value in contents.get(name, {}).items()}
+    return combine("setting", {"setting": setting, **found}) if found else setting
 
 
 def _base(session: Session) -> Path:
@@ -142,27 +143,20 @@ def _version(session: Session, name: str, value: Any) -> VersionRecord:
 
 def _place(session: Session, version: VersionRecord) -> Mapping[str, Any]:
     """Where the files of a version lie, JSON-ready."""
-    names: dict[str, list[str]] = {}
+    files: dict[str, list[ShardRecord]] = {}
     for each in session.catalog.shards(version.id):
-        names.setdefault(each.split, []).append(each.name)
+        files.setdefault(each.split, []).append(each)
     return {
         "name": version.name,
         "fingerprint": version.fingerprint,
         "store": session.settings.store,
         "path": version.path,
         "splits": {
-            each.name: {"bytes": each.bytes, "shards": names.get(each.name, [])}
+            each.name: {
+                "bytes": each.bytes,
+                "shards": [file.name for file in files.get(each.name, ())],
+                "lengths": [file.examples for file in files.get(each.name, ())],
+            }
             for each in version.splits
         },
     }
-
-
-def _working(session: Session) -> Path:
-    """The folder of this very content, made by this very code."""
-    facts = session.facts
-    parts = {
-        "name": f"{facts.ref}:{facts.version}",
-        "setting": facts.setting,
-        "code": combine("code", facts.code),
-    }
-    return session.work.building / "working" / combine("working", parts).digest

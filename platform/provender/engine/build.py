@@ -189,7 +189,8 @@ class _Build:
         hits = pieces.hits_of(self.first)
         try:
             catalog.record_hits(self.run_id, hits)
-            version = self._loop()
+            with pieces.reading(self.s):
+                version = self._loop()
         except BaseException as error:
             doc = pieces.error_document(error)
             outcome = pieces.outcome_of(error)
@@ -240,8 +241,8 @@ class _Build:
 
     def _level(self, ready: Sequence[Step]) -> None:
         kind = ready[0].kind
-        if kind == "examples" and not self.s.with_beam:
-            ready = self._examples(ready)
+        if any(step.op in pieces.PARTED for step in ready):
+            ready = self._parted(ready)
         if kind == "shards":
             pieces.need_space(self.s, ready)
         if kind == register.KEY:
@@ -252,16 +253,26 @@ class _Build:
             self._all(ready)
         self.ran += [step.key for step in ready]
 
-    def _examples(self, ready: Sequence[Step]) -> list[Step]:
-        """Makes all parts of the splits; gives the splits' steps, ready to join them."""
+    def _parted(self, ready: Sequence[Step]) -> list[Step]:
+        """Makes all parts of examples stages; gives their steps, ready to join them."""
         for step in ready:
-            pieces.forget_forced(self.s, step)
-        parts = [pieces.cut(self.s, step, self.pool.workers) for step in ready]
+            pieces.forget(self.s, step)
+        parts = [self._cut(step) for step in ready]
         made = iter(self._all([part for each in parts for part in each]))
         return [
             pieces.joined(step, [next(made) for _ in each])
             for step, each in zip(ready, parts, strict=True)
         ]
+
+    def _cut(self, step: Step) -> list[Step]:
+        found = pieces.cut(self.s, step, self.pool.workers)
+        if step.op != "join":
+            return found
+        # Of a split, the operation itself sees what of a part is there.
+        found = [pieces.looked_up(self.s, part) for part in found]
+        hits = [part.record.id for part in found if part.state == HIT and part.record]
+        self.s.catalog.record_hits(self.run_id, hits)
+        return found
 
     def _all(self, steps: Sequence[Step]) -> list[StageRecord]:
         """Executes steps that do not depend on each other, as many at once as there are workers.
@@ -288,6 +299,8 @@ class _Build:
         return self._one(step)
 
     def _one(self, step: Step) -> StageRecord:
+        if step.state == HIT and step.record is not None:
+            return step.record
         return execute(self.s, step, run_id=self.run_id, call=self._call, tell=self._tell)
 
     def _call(self, op: str, args: Mapping[str, Any], progress: Any) -> dict[str, Any]:

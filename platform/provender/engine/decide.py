@@ -27,7 +27,17 @@ from provender.engine.conflict import (
 from provender.engine.plan import HIT, RUN, WAIT, Plan, Step
 from provender.engine.session import Session
 from provender.fingerprint import Hasher, Tree
-from provender.stages import beam, download, examples, manual, prepare, register, shards, splits
+from provender.stages import (
+    beam,
+    download,
+    examples,
+    manual,
+    prepare,
+    register,
+    shards,
+    splits,
+    steps,
+)
 
 MAX_REASONS = 20
 """Reasons kept for one stage; a changed file list could give thousands."""
@@ -201,7 +211,10 @@ class _Decider:
         known = [
             k for k in self._last if k.startswith(("examples/", "shards/")) and "/part-" not in k
         ]
-        for key in sorted(known) or ["examples", "shards"]:
+        own = [steps.key(step) for step in self.s.facts.steps]
+        known = [*own, *sorted(set(known) - set(own))]
+        usual = ["shards"] if own else ["examples", "shards"]
+        for key in known if len(known) > len(own) else [*own, *usual]:
             self._wait(key, key.partition("/")[0], list(self.steps))
 
     def _examples(
@@ -305,15 +318,22 @@ class _Decider:
     def _iterators(
         self, result: Mapping[str, Any], records: list[dict[str, Any]], outside: Tree
     ) -> dict[str, list[Mapping[str, Any]]] | None:
-        """Shards of a ShardBasedBuilder, which depend on nothing but the code and its inputs."""
+        """Shards of a ShardBasedBuilder: they depend on the code, its inputs and its steps."""
         facts, limit = self.s.facts, self.s.options.max_examples
+        made, contents = self._made(records, outside)
+        if len(made) < len(facts.steps):
+            above = [steps.key(step) for step in facts.steps]
+            for name, about in result["splits"].items():
+                for i in range(about["shards"]):
+                    self._wait(shards.key(name, i), "iterator", above)
+            return None
         plans = {}
         for name, about in result["splits"].items():
             count = about["shards"]
             for i in range(count):
                 file = shards.file_name(facts, name, i, count)
                 tree = shards.iterator_tree(
-                    facts, self.s.plan_method, outside, file, i, count, limit
+                    facts, self.s.plan_method, outside, file, i, count, limit, contents
                 )
                 args = {
                     "fingerprint": tree.digest,
@@ -323,14 +343,41 @@ class _Decider:
                     "shards": count,
                     "records": records,
                     "max_examples": limit,
+                    "made": made,
                 }
                 plans[shards.key(name, i)] = (tree, args)
         known = self._known({key: tree for key, (tree, _) in plans.items()})
-        inputs = [each["sha256"] for each in records]
+        inputs = [*(each["sha256"] for each in records), *contents.values()]
         for key, (tree, args) in plans.items():
             record = known.get(tree.digest)
             self._add(key, "iterator", tree, args, record=record, inputs=inputs)
         return self._finished({name: a["shards"] for name, a in result["splits"].items()})
+
+    def _made(
+        self, records: list[dict[str, Any]], outside: Tree
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """A builder's steps, each known once those before it are there.
+
+        Returns:
+            Step -> where it lies, and step -> digest of what it left, of those that are there.
+        """
+        made: dict[str, Any] = {}
+        contents: dict[str, str] = {}
+        names = list(self.s.facts.steps)
+        for i, step in enumerate(names):
+            key = steps.key(step)
+            if len(made) < i:
+                self._wait(key, "join", [steps.key(each) for each in names[:i]])
+                continue
+            tree = steps.tree(self.s.facts, step, outside, contents)
+            args = {"step": step, "fingerprint": tree.digest, "made": dict(made)}
+            inputs = [*(each["sha256"] for each in records), *contents.values()]
+            added = self._add(key, "join", tree, args, inputs=inputs)
+            if added.state == HIT and added.record is not None:
+                result = added.record.result
+                made[step] = {"fingerprint": tree.digest, "parts": result["parts"]}
+                contents[step] = result["digest"]
+        return made, contents
 
     def _finished(
         self, counts: Mapping[str, int | None]

@@ -6,6 +6,7 @@ The command line, Airflow, Prefect and whatever else only decide when and where 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ Call = Callable[[str, Mapping[str, Any], Progress], dict[str, Any]]
 
 Tell = Callable[[Mapping[str, Any]], None]
 """Is told what happens: a mapping with ``event`` and ``stage`` (see `provender.engine.build`)."""
+
+
+MADE = "made"
+"""Kind of the files that a builder's step left: their digests are those of their bytes."""
 
 
 def execute(
@@ -146,6 +151,8 @@ def outputs_of(session: Session, step: Step, result: Mapping[str, Any]) -> list[
         return _run_files(session, step, result)
     if step.op == "order":
         return _content(session, step, result)
+    if step.op in ("make", "join"):
+        return _made_files(session, step, result)
     if step.op == "beam":
         return [
             ArtifactRecord(
@@ -180,6 +187,24 @@ def _run_files(session: Session, step: Step, result: Mapping[str, Any]) -> list[
         for run in result["runs"]
         for suffix, (size, digest) in run["files"].items()
     ]
+
+
+def _made_files(session: Session, step: Step, result: Mapping[str, Any]) -> list[ArtifactRecord]:
+    """The files of a step or of a part of it; of a step its content as one digest, too."""
+    of_part = step.op == "make"
+    parts = step.args["parts"] if of_part else result["parts"]
+    folder = examples.runs_dir(session.work, step.args["fingerprint"], parts)
+    files = [
+        replace(_local(session, folder / name, size, digest), kind=MADE, name=name)
+        for name, (size, digest) in result["files"].items()
+    ]
+    if of_part:
+        return files
+    uri = str(folder.relative_to(session.work.building))
+    content = ArtifactRecord(
+        digest=result["digest"], size=result["bytes"], uri=uri, kind="examples", name="content"
+    )
+    return [content, *files]
 
 
 def _local(session: Session, path: Path, size: int, digest: str) -> ArtifactRecord:

@@ -9,7 +9,7 @@ from provender.stages.site import Progress, Workplace
 
 Operation = Callable[[Workplace, Mapping[str, Any], Progress], dict[str, Any]]
 
-IN_WORKERS = frozenset({"part", "order", "shard", "iterator"})
+IN_WORKERS = frozenset({"part", "order", "make", "join", "shard", "iterator"})
 """Operations heavy enough to be handed to worker processes."""
 
 
@@ -24,7 +24,17 @@ def operation(name: str) -> Operation:
 
     Stage modules import the builder machinery, so they are imported only when one is run.
     """
-    from provender.stages import beam, download, examples, manual, prepare, register, shards, splits
+    from provender.stages import (
+        beam,
+        download,
+        examples,
+        manual,
+        prepare,
+        register,
+        shards,
+        splits,
+        steps,
+    )
 
     return {
         "manual": manual.run,
@@ -33,6 +43,8 @@ def operation(name: str) -> Operation:
         "prepare": prepare.run,
         "part": examples.run_part,
         "order": examples.run_order,
+        "make": steps.run_make,
+        "join": steps.run_join,
         "shard": shards.run,
         "iterator": shards.run_iterator,
         "register": register.run,

@@ -8,7 +8,8 @@ the same.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from provender.engine.checking import check
 from provender.engine.execute import Call, Tell, execute
 from provender.engine.plan import HIT, Plan, Step
 from provender.engine.pool import Pool
+from provender.engine.proof import missing_run
 from provender.engine.publishing import catalog_version, clear_aside, make_room, mend
 from provender.engine.session import Session
 from provender.errors import ChecksFailed, ConflictError, DiskFull, ProvenderError
@@ -25,6 +27,9 @@ from provender.stages import examples
 if TYPE_CHECKING:
     from provender.engine.beam_pool import BeamPool
     from provender.engine.dask_pool import DaskPool
+
+PARTED = {"order": "part", "join": "make"}
+"""Operation that joins the parts of a stage -> the one that makes a part."""
 
 _OUTCOMES: dict[type[BaseException], str] = {ChecksFailed: "blocked", ConflictError: "refused"}
 
@@ -71,25 +76,36 @@ def hits_of(plan: Plan) -> list[str]:
     return [step.record.id for step in plan.steps if step.state == HIT and step.record]
 
 
-def forget_forced(session: Session, step: Step) -> None:
-    """Removes the runs of a split that is to be made although nothing changed."""
-    if any(each["kind"] == "forced" for each in step.reasons):
+def is_made_afresh(step: Step) -> bool:
+    """Whether an examples stage does not go on from what lies there.
+
+    It is forced; or it is a builder's step, and something is not as it was left: a builder is not asked
+    to find out what.
+    """
+    kinds = {each["kind"] for each in step.reasons}
+    return "forced" in kinds or (step.op == "join" and bool(kinds & {"damaged", "missing"}))
+
+
+def forget(session: Session, step: Step) -> None:
+    """Removes what an examples stage left, where it is made afresh."""
+    if is_made_afresh(step):
         folder = session.work.building / "examples" / str(step.fingerprint)
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def cut(session: Session, step: Step, workers: int) -> list[Step]:
-    """The parts of a split: as an unfinished build cut it, else one for each worker.
+    """The parts of a split, or of a builder's step: as an unfinished build cut it, else one for each
+    worker.
 
     Args:
         session: the build.
-        step: the split's examples step.
+        step: the examples step.
         workers: parts to make of it where nobody has begun.
 
     Returns:
         The parts; none for a step that is not done in parts.
     """
-    if step.op != "order":
+    if step.op not in PARTED:
         return []
     if step.tree is None:
         raise AssertionError
@@ -98,15 +114,15 @@ def cut(session: Session, step: Step, workers: int) -> list[Step]:
 
 
 def parts_of(session: Session, step: Step, parts: int) -> list[Step]:
-    """So many parts of a split, as steps; each knows its last execution."""
+    """So many parts of an examples step, as steps; each knows its last execution."""
     if step.tree is None:
         raise AssertionError
     trees = [examples.part_tree(step.tree, part, parts) for part in range(parts)]
     known = session.catalog.find_stages([tree.digest for tree in trees])
     return [
         Step(
-            key=examples.part_key(step.args["split"], part, parts),
-            op="part",
+            key=f"{step.key}/{examples.part_name(part, parts)}",
+            op=PARTED[step.op],
             state=step.state,
             tree=tree,
             reasons=step.reasons,
@@ -118,11 +134,33 @@ def parts_of(session: Session, step: Step, parts: int) -> list[Step]:
     ]
 
 
+def looked_up(session: Session, part: Step) -> Step:
+    """A part as a hit, where its files lie there: it was made before, or by another run."""
+    forced = any(each["kind"] == "forced" for each in part.reasons)
+    if part.record is None or (forced and part.key not in session.forced):
+        return part
+    return part if missing_run(session, part.record) else replace(part, state=HIT)
+
+
 def joined(step: Step, parts: Sequence[StageRecord]) -> Step:
-    """A split's examples step, with the results of all its parts, where it has any."""
-    if step.op != "order":
+    """An examples step, with the results of all its parts, where it has any."""
+    if step.op not in PARTED:
         return step
     return replace(step, args={**step.args, "parts": [dict(each.result) for each in parts]})
+
+
+@contextmanager
+def reading(session: Session) -> Iterator[None]:
+    """Keeps the published versions that the builder reads from being removed meanwhile.
+
+    Raises:
+        ConflictError: one has been removed.
+    """
+    note = f"building {session.facts.ref}:{session.facts.version}"
+    with ExitStack() as leases:
+        for version_id in session.sources:
+            leases.enter_context(session.catalog.lease(version_id, note))
+        yield
 
 
 def need_space(session: Session, ready: Sequence[Step]) -> None:
@@ -181,7 +219,6 @@ def publish(
             return mend(session, steps, known, call)
 
         execute(session, step, run_id=run_id, call=mending, tell=tell)
-        _clear_working(session)
         return known
     check(session, step, run_id)
     step = make_room(session, step)
@@ -189,11 +226,4 @@ def publish(
     steps[step.key] = replace(step, record=record)
     version = catalog_version(session, steps, record, run_id)
     clear_aside(session)
-    _clear_working(session)
     return version
-
-
-def _clear_working(session: Session) -> None:
-    """Removes what the builder's pieces shared: the version stands."""
-    if session.working is not None:
-        shutil.rmtree(session.working, ignore_errors=True)

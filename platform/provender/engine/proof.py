@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from provender.catalog import StageRecord, VersionRecord
-from provender.engine.execute import local_token
+from provender.engine.execute import MADE, local_token
 from provender.engine.plan import HIT, RUN, WAIT, Step
 from provender.engine.session import Session
 from provender.stages import beam, download, examples, prepare, register, shards, splits
+from provender.stages.steps import key as step_key
 
 Steps = dict[str, Step]
 
@@ -47,6 +48,7 @@ def prove(
         _prove_shards(session, steps)
     _prove_examples(session, steps)
     _prove_pieces(session, steps)
+    _prove_made(session, steps)
     _prove_inputs(session, steps)
     return version
 
@@ -184,10 +186,32 @@ def _prove_pieces(session: Session, steps: Steps) -> None:
             _wait(steps, register.KEY, above)
 
 
+def _prove_made(session: Session, known: Steps) -> None:
+    """What a builder's steps left is read where a later step or a shard has to be made."""
+    order = [step_key(step) for step in session.facts.steps]
+    later = [each for each in known.values() if each.op == "iterator"]
+    for key in reversed(order):
+        step = known.get(key)
+        is_read = any(each.state != HIT for each in later)
+        if step is not None and step.state == HIT and is_read:
+            reason = missing_run(session, step.record)
+            if reason is not None:
+                known[key] = _rerun(step, reason)
+        if step is not None:
+            later.append(known[key])
+    lost = next((key for key in order if key in known and known[key].state == RUN), None)
+    if lost is None:
+        return
+    for each in [*order[order.index(lost) + 1 :], *(k for k in known if k.startswith("shards/"))]:
+        if each in known and known[each].state == RUN:
+            _wait(known, each, lost)
+    _wait(known, register.KEY, lost)
+
+
 def missing_run(session: Session, record: StageRecord | None) -> dict[str, Any] | None:
     """A reason if a file that a finished split is read from is gone, None if all are there."""
     for artifact in record.outputs if record else ():
-        if artifact.kind != "run":
+        if artifact.kind not in ("run", MADE):
             continue
         path = session.work.building / artifact.uri
         try:
@@ -199,6 +223,8 @@ def missing_run(session: Session, record: StageRecord | None) -> dict[str, Any] 
             return {"kind": "damaged", "what": str(path), **sizes}
         token = local_token(path)
         if artifact.token and token != artifact.token:
+            if artifact.kind == MADE and session.sha256(path) == artifact.digest:
+                continue  # moved here, or made again by another machine: the same bytes
             # Running the stage again reads the runs, and makes only those anew that are damaged.
             return {"kind": "damaged", "what": str(path), "old": artifact.token, "new": token}
     return None

@@ -139,7 +139,7 @@ class Session:
         forced: stage keys that `Options.force` has already rerun.
         parents: ids of executions and versions that the version is made from besides its own
             stages, e.g. of the transforms that made the rows.
-        working: local folder that the builder's pieces share until the version stands, or None.
+        sources: of these, the published versions that the builder reads.
     """
 
     settings: Settings
@@ -150,7 +150,7 @@ class Session:
     upstream: dict[str, Any] = field(default_factory=dict)
     forced: set[str] = field(default_factory=set)
     parents: tuple[str, ...] = ()
-    working: Path | None = None
+    sources: tuple[str, ...] = ()
 
     @property
     def plan_method(self) -> str:

@@ -37,7 +37,12 @@ def key(split: str) -> str:
 
 def part_key(split: str, part: int, parts: int) -> str:
     """The stage key of one part of a split."""
-    return f"examples/{split}/part-{part}-of-{parts}"
+    return f"{key(split)}/{part_name(part, parts)}"
+
+
+def part_name(part: int, parts: int) -> str:
+    """The last piece of a part's stage key."""
+    return f"part-{part}-of-{parts}"
 
 
 def tree(

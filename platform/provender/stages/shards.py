@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from provender.errors import BuilderError, SplitError
 from provender.fingerprint import Tree, combine
 from provender.records.shards import shard_bounds, shard_count, shard_name
-from provender.stages import download, examples
+from provender.stages import download, examples, steps
 from provender.stages.site import Progress, Workplace
 
 if TYPE_CHECKING:
@@ -60,8 +60,20 @@ def iterator_tree(
     shard: int,
     shards: int,
     max_examples: int | None,
+    made: Mapping[str, str],
 ) -> Tree:
-    """A ShardBasedBuilder's shard's fingerprint: the code, its inputs and which iterator."""
+    """A ShardBasedBuilder's shard's fingerprint: the code, its inputs and which iterator.
+
+    Args:
+        facts: the builder.
+        plan_method: the planning method.
+        inputs: all bytes from outside.
+        name: file name.
+        shard: shard number.
+        shards: shards of the split.
+        max_examples: limit of examples, or None.
+        made: step -> digest of what it left.
+    """
     parts: dict[str, Any] = {
         "code": facts.code[plan_method],
         "setting": facts.setting,
@@ -71,6 +83,7 @@ def iterator_tree(
         "shards": shards,
         "name": name,
         "encoding": examples.ENCODING,
+        **{f"content of {steps.key(step)}": digest for step, digest in made.items()},
     }
     if max_examples is not None:
         parts["max_examples"] = max_examples
@@ -112,7 +125,7 @@ def run_iterator(work: Workplace, args: Mapping[str, Any], progress: Progress) -
     Args:
         work: the place of work.
         args: ``fingerprint``, ``name``, ``split``, ``shard``, ``shards``, ``records``,
-            ``max_examples``.
+            ``max_examples``, ``made``: where the builder's steps lie.
         progress: told the examples so far.
 
     Returns:
@@ -123,8 +136,11 @@ def run_iterator(work: Workplace, args: Mapping[str, Any], progress: Progress) -
     from provender.records.sequence import write_records
     from provender.stages import statistics
 
-    features = work.afresh().builder.info.features
+    builder = work.afresh().builder
+    features = builder.info.features
     check_features(features)
+    if args["made"]:
+        steps.tell(builder, work, args["made"])
     recorded = DownloadManager.records_from_json(args["records"])
     with work.download_manager(recorded=recorded, online=False) as manager:
         iterators = download.plan(work, manager).get(args["split"], [])

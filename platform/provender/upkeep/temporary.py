@@ -57,7 +57,7 @@ def temporary_files(
 
     if store is not None:
         yield from found(_children(store / ".incoming"))
-    yield from found(p for p in building.glob("examples/*/*/*") if _RUN.fullmatch(p.name))
+    yield from found(p for p in building.glob("examples/*/*/**/*") if _RUN.fullmatch(p.name))
     yield from found(_dotted(building / "extracted"))
     yield from found(_dotted(objects))
     yield from found(home.glob("facts/*.part"))

@@ -1,15 +1,16 @@
-"""docs/finetuning-data.md and docs/xlnet-data.md say what there is."""
+"""The pages about data for pretraining and fine-tuning say what there is."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from provender.nlp import finetuning, xlnet_data
+from provender.nlp import finetuning, recipes, xlnet_data
 from provender.nlp.finetuning.tasks import CLASSIFICATION, RETRIEVAL, TAGGING
 from provender.nlp.finetuning.tfds_params import TfdsParams
 
@@ -40,7 +41,7 @@ def test_options_and_their_defaults(name: str, options: Any) -> None:
     for each in dataclasses.fields(options):
         flag = each.name.replace("_", "-")
         assert told.pop(flag) in shown(each.default), flag
-    assert set(told) <= {"workers", "publish", "input-file"}
+    assert set(told) <= {"workers", "publish", "shards", "input-file"}
 
 
 def test_tasks_and_their_classes() -> None:
@@ -53,6 +54,23 @@ def test_tasks_and_their_classes() -> None:
         assert all(each in row[0] for each in task.builders[:1])
         assert all(each in row[0] for each in task.texts)
     assert all(f"`{each}`" in text for each in (*RETRIEVAL, *TAGGING))
+
+
+@pytest.mark.parametrize(
+    ("name", "recipe"),
+    [
+        ("finetuning-data", "SentencePairs"),
+        ("finetuning-data", "SquadExamples"),
+        ("xlnet-data", "XlnetPretraining"),
+        ("pretraining-data", "BertPretraining"),
+    ],
+)
+def test_arguments_of_recipes(name: str, recipe: str) -> None:
+    text = page(name)
+    assert f"`provender.nlp.recipes:{recipe}`" in text
+    given = inspect.signature(getattr(recipes, recipe)).parameters
+    for each in set(given) - {"version", "data_dir", "config", "flags"}:
+        assert f"`{each}`" in text, each
 
 
 def test_keys_of_tfds_params() -> None:

@@ -48,7 +48,6 @@ def test_a_version_holds_the_records_of_the_files(
     )
     assert batch["input_ids"].shape == (8, 128)
     assert batch["masked_lm_weights"].dtype.name == "float32"
-    assert list((Path(settings.scratch) / "publishing").iterdir()) == []
 
     # The same again does nothing, and the same number for other examples is refused.
     said.clear()
@@ -66,7 +65,8 @@ def test_a_version_holds_the_records_of_the_files(
             )
     facts = open_catalog(settings).version("books", None, "1.0.0")
     assert facts is not None
-    assert facts.info["spec"]["kwargs"]["options"]["do_whole_word_mask"] is True
+    assert facts.info["spec"]["kwargs"]["do_whole_word_mask"] is True
+    assert {"examples/tokens", "examples/instances"} <= facts.info["stages"].keys()
 
 
 def test_what_cannot_be_published_is_said(

@@ -38,16 +38,19 @@ class Project:
         )
 
     def write(self, **datasets: dict[str, Any]) -> None:
-        """Writes provender.toml: dataset -> arguments of `BertPretraining`, its version among them."""
+        """Writes provender.toml: dataset -> arguments of a recipe, its version and ``builder`` among
+        them; by default of `BertPretraining`.
+        """
         lines = []
         for name, kwargs in datasets.items():
             version = kwargs.pop("version", "1.0.0")
+            builder = kwargs.pop("builder", "BertPretraining")
             lines += [
                 f"[datasets.{name}]",
-                'builder = "provender.nlp.recipes:BertPretraining"',
+                f'builder = "provender.nlp.recipes:{builder}"',
                 f'version = "{version}"',
                 f"[datasets.{name}.kwargs]",
-                *(f"{key} = {json.dumps(value)}" for key, value in kwargs.items()),
+                *(f"{key} = {_toml(value)}" for key, value in kwargs.items()),
             ]
         (self.root / "provender.toml").write_text("\n".join(lines) + "\n")
 
@@ -66,6 +69,12 @@ class Project:
 
     def records(self, built: Any) -> list[bytes]:
         return [record for each in shards_of(built.version.uri) for record in records_of(each)]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_toml(each)}" for key, each in value.items()) + "}"
+    return json.dumps(value)
 
 
 def shards_of(folder: str) -> list[Path]:

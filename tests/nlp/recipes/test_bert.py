@@ -31,7 +31,8 @@ from provender.settings import Settings, load_settings
 
 
 def launch(project: Project, ref: str, kill: int = -1) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "PYTHONPATH": os.getcwd()}
+    path = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environ = {**os.environ, "PYTHONPATH": path}
     command = [sys.executable, program.__file__, str(project.root), ref, str(kill)]
     return subprocess.run(command, cwd=project.root, env=environ, capture_output=True, text=True)
 
@@ -48,18 +49,29 @@ def bytes_of(folder: str) -> list[bytes]:
     return [each.read_bytes() for each in shards_of(folder)]
 
 
-def working(project: Project) -> list[Path]:
-    folder = project.root / "home" / "building" / "working"
-    return list(folder.iterdir()) if folder.exists() else []
+def prepared(project: Project) -> list[Path]:
+    """Files of the recipe's steps."""
+    folder = project.root / "home" / "building" / "examples"
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+STEPS = {"examples/tokens", "examples/instances"}
+
+
+def key_of(stages: Any) -> set[str]:
+    return {each for each in stages if each.startswith("examples/") and "/part-" not in each}
 
 
 def test_a_version_becomes_examples_that_know_where_they_came_from(project: Project) -> None:
     project.write(stories_bert=recipe(do_whole_word_mask=True))
     built = project.build("stories_bert", workers=1)
     assert built.version.name == "stories_bert:1.0.0"
-    assert {"download", "splits", "shards/train/00002", "register"} <= set(built.ran)
+    assert built.ran == (
+        *("download", "splits", "examples/tokens", "examples/instances"),
+        *(f"shards/train/{i:05d}" for i in range(3)),
+        "register",
+    )
     assert project.records(built) == scripted(project, do_whole_word_mask=True)
-    assert working(project) == []
 
     catalog = project.session("stories_bert").catalog
     above = {each.name for each in catalog.lineage(built.version.id).nodes}
@@ -69,7 +81,7 @@ def test_a_version_becomes_examples_that_know_where_they_came_from(project: Proj
     assert [each.name for each in catalog.consumers(source.id)] == ["stories_bert:1.0.0"]
 
     again = json.loads(launch(project, "stories_bert").stdout)
-    assert again == {"outcome": "cached", "heavy": []}
+    assert again == {"outcome": "cached", "heavy": [], "pieces": 0}
 
 
 def test_the_loader_reads_the_version(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,14 +144,26 @@ def test_an_alias_is_followed_and_the_number_recorded(project: Project) -> None:
     assert "stories:1.2.0" in project.why("bert")
 
 
+def rows_of(project: Project, run: str) -> list[str]:
+    """Keys of the stages that a run executed."""
+    with project.session("one").catalog as catalog:
+        return [each.key for each in catalog.stages(run_id=run, limit=None)]
+
+
 def test_neither_workers_nor_who_drives_changes_a_byte(project: Project) -> None:
     names = ("one", "two", "four", "driven")
     project.write(**{name: recipe() for name in names})
     one = project.build("one", workers=1)
-    two = project.build("two", workers=2)
+    # Another dataset of the same text has the same tokens and instances, unless it is told otherwise.
+    two = project.build("two", workers=2, force=("examples",))
     four = project.build("four", workers=4)
-    driven = drive("driven", project.settings)
+    assert key_of(two.ran) == STEPS and key_of(four.ran) == set()
+    driven = drive("driven", project.settings, workers=2, force=("examples",))
     assert driven.published is not None and len(driven.units["shards"]) == 3
+    assert [each.label for each in driven.units["examples"]] == [
+        f"{step}-{part:05d}" for step in ("tokens", "instances") for part in range(2)
+    ]
+    assert key_of(rows_of(project, driven.doc.run_id)) == STEPS
     folders = [one.version.uri, two.version.uri, four.version.uri, driven.published.path]
     first, *others = [bytes_of(each) for each in folders]
     assert len(first) == 3 and others == [first] * 3
@@ -147,16 +171,17 @@ def test_neither_workers_nor_who_drives_changes_a_byte(project: Project) -> None
     assert drive("driven", project.settings, run="2").states == {"cached"}
 
 
-@pytest.mark.parametrize("kill", [2, 6])
-def test_killed_it_goes_on(project: Project, kill: int) -> None:
+@pytest.mark.parametrize(("kill", "left"), [(2, 40 + 2 - 2), (41, 1)])
+def test_killed_it_goes_on(project: Project, kill: int, left: int) -> None:
+    """Its text is cut into 40 pieces, and its instances are planned in 2."""
     project.write(killed=recipe(), whole=recipe())
     done = launch(project, "killed", kill)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    [folder] = working(project)
-    assert [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "locks"]
-    assert json.loads(launch(project, "killed").stdout)["outcome"] == "succeeded"
-    assert working(project) == []
-    killed, whole = project.build("killed"), project.build("whole", workers=1)
+    assert prepared(project)
+    resumed = json.loads(launch(project, "killed").stdout)
+    assert (resumed["outcome"], resumed["pieces"]) == ("succeeded", left)
+    killed = project.build("killed")
+    whole = project.build("whole", workers=1, force=("examples",))
     assert bytes_of(killed.version.uri) == bytes_of(whole.version.uri)
 
 

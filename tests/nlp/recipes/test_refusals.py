@@ -29,7 +29,6 @@ from provender.nlp.recipes.text import document
         ({"gzip_compress": True}, "not compressed"),
         ({"max_seq_length": 1}, "must be from 5"),
         ({"shards": 0}, "shards must be 1 or more"),
-        ({"folder": "/tmp/here"}, "folder is not given"),
     ],
 )
 def test_said_before_work_begins(project: Project, changed: dict[str, Any], message: str) -> None:
@@ -37,7 +36,7 @@ def test_said_before_work_begins(project: Project, changed: dict[str, Any], mess
     with pytest.raises(ProvenderError) as caught:
         project.build("bert", workers=1)
     assert re.search(message, f"{caught.value.message} {caught.value.hint}")
-    assert not (project.root / "home" / "building" / "working").exists()
+    assert not (project.root / "home" / "building" / "examples").exists()
 
 
 def test_a_retracted_source_is_not_built_from(project: Project) -> None:

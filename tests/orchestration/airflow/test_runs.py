@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.engine import golden_builders
+from tests.engine import test_steps as steps_of_a_builder
 from tests.orchestration.airflow.conftest import AirflowProject, Run
 
 from provender.catalog import Catalog
@@ -258,6 +259,27 @@ def test_stages_that_a_builder_does_not_have_are_skipped(
     run = project.run(f"provender_{name}")
     assert {task for task, state in run.states.items() if state == "skipped"} == skipped
     assert run.states["publish"] == "success" and len(events_of(name)) == 1
+
+
+def test_the_steps_of_a_builder_run_in_mapped_tasks(project: AirflowProject) -> None:
+    project.write("squares.py", steps_of_a_builder.BUILDER)
+    project.write(
+        "datasets/squares.toml", '[datasets.squares]\nbuilder = "../squares.py:Squares"\n'
+    )
+    first = project.run("provender_squares", workers=2)
+    assert first.states == dict.fromkeys(ALL, "success")
+    labels = first.labels("encode_examples")
+    parts = [f"{step}-{part:05d}" for step in ("squares", "sums") for part in range(2)]
+    assert [each.partition(" ")[0] for each in labels] == parts
+    # Whichever task came first made what it needed, and found the others' parts made later on.
+    assert {each.partition(" ")[2] for each in labels} <= {"[ran]", "[reused]", "[1 of 2 cached]"}
+    with catalog_of(project) as catalog:
+        ran = {each.key for each in catalog.stages(run_id=catalog_run(first), limit=None)}
+    for step in ("squares", "sums"):
+        whole = f"examples/{step}"
+        assert {whole, f"{whole}/part-0-of-2", f"{whole}/part-1-of-2"} <= ran
+    again = project.run("provender_squares", workers=2)
+    assert again.labels("encode_examples") == ["squares [cached]", "sums [cached]"]
 
 
 def test_a_dataset_that_nobody_knows_fails_at_once_and_says_what_comes_near(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.engine import test_steps as steps_of_a_builder
 from tests.orchestration.prefect.conftest import (
     Place,
     artifacts,
@@ -100,6 +101,25 @@ def test_an_asset_event_only_where_something_is_new(life, api) -> None:
         return any(each.name.startswith("publish") for each in task_runs(state))
 
     assert published(life.built) and published(life.changed) and not published(life.rerun)
+
+
+def test_the_steps_of_a_builder_run_in_mapped_tasks(api, place) -> None:
+    (place.root / "squares.py").write_text(steps_of_a_builder.BUILDER)
+    with open(place.file, "a") as file:
+        file.write('\n[datasets.squares]\nbuilder = "squares.py:Squares"\n')
+    state = prepare(place, "squares", "threads:2", workers=3)
+    assert state.result()["splits"] == {"train": 10}
+    names = sorted(each.name for each in task_runs(state) if each.name.startswith("encode"))
+    assert names == [
+        f"encode {step}-{part:05d}" for step in ("squares", "sums") for part in range(3)
+    ]
+    with place.catalog() as catalog:
+        [run] = catalog.runs()
+        keys = [each.key for each in catalog.stages(run_id=run.id, limit=None)]
+    # Who met at a part made it once.
+    assert len(keys) == len(set(keys))
+    assert sum(each.startswith("examples/s") for each in keys) == 8
+    assert prepare(place, "squares", workers=3).name == "Cached"
 
 
 def test_a_failing_shard_is_tried_again_alone(api, place, monkeypatch) -> None:

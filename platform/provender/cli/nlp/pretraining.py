@@ -11,11 +11,11 @@ import typer
 from provender.cli.commands import command
 from provender.cli.invocation import Invocation
 from provender.cli.nlp.declaring import declared
+from provender.cli.nlp.published import show_version
 from provender.cli.units import bytes_text, counted, seconds_text
 from provender.nlp.pretraining.options import FORMATS, Options
 
 if TYPE_CHECKING:
-    from provender.nlp.pretraining.publishing import Standing
     from provender.nlp.pretraining.running import Made
 
 _HELP = {
@@ -118,7 +118,7 @@ def create_pretraining_data(
                 settings=call.settings,
                 tell=tell,
             )
-        _show_version(call, standing, time.monotonic() - began)
+        show_version(call, standing, time.monotonic() - began)
         return
     if shards is not None:
         raise SettingsError(
@@ -156,24 +156,3 @@ def _warn(call: Invocation, has_next_sentences: bool) -> None:
             "The text is one document: no next sentence is random, and all "
             "next_sentence_labels are 0. Blank lines part documents."
         )
-
-
-def _show_version(call: Invocation, standing: Standing, seconds: float) -> None:
-    from provender.cli.building import holdings
-
-    version = standing.version
-    if call.json:
-        call.out.document({"version": version, "outcome": standing.outcome, "seconds": seconds})
-        return
-    if call.quiet:
-        call.out.line(version.uri)
-        return
-    call.out.line(f"{version.name}  {version.status}", style="bold")
-    done = "nothing to do" if standing.outcome == "cached" else standing.outcome
-    call.out.pairs(
-        [
-            ("path", version.uri),
-            ("holds", holdings(version)),
-            ("time", f"{seconds_text(seconds)}, {done}"),
-        ]
-    )

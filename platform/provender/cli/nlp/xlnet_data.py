@@ -11,6 +11,7 @@ import typer
 from provender.cli.commands import command
 from provender.cli.invocation import Invocation
 from provender.cli.nlp.declaring import declared
+from provender.cli.nlp.published import show_version
 from provender.cli.units import bytes_text, counted, seconds_text
 from provender.nlp.xlnet_data.options import Options
 
@@ -43,6 +44,8 @@ def register(group: typer.Typer) -> None:
         "create-xlnet-pretraining-data",
         "provender nlp create-xlnet-pretraining-data --input-file 'text/*.txt' --save-dir data "
         "--sp-model-file spiece.model",
+        "provender nlp create-xlnet-pretraining-data --input-file 'text/*.txt' "
+        "--publish books_xlnet:1.0.0 --sp-model-file spiece.model",
         options=declared(Options, _HELP),
     )(create_xlnet_pretraining_data)
 
@@ -52,6 +55,18 @@ def create_xlnet_pretraining_data(
     input_file: Annotated[
         str, typer.Option("--input-file", help="Text files and globs, comma-separated.")
     ],
+    publish: Annotated[
+        str,
+        typer.Option(
+            "--publish", metavar="NAME:X.Y.Z", help="Publish the records as this version."
+        ),
+    ] = "",
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            "--shards", min=1, help="Files of the published version; by default by its size."
+        ),
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -68,11 +83,35 @@ def create_xlnet_pretraining_data(
     The same text, model and options give the same bytes. Files that stand already are left alone.
     """
     from provender.cli.nlp.steps import steps
-    from provender.nlp.xlnet_data.running import create
+    from provender.errors import SettingsError
+    from provender.nlp.xlnet_data.running import create, usual_workers
 
     call.resumes = True
-    asked = Options(**options)
     began = time.monotonic()
+    if publish:
+        from provender.nlp.xlnet_data.publishing import publish as run_publish
+
+        if options["save_dir"]:
+            raise SettingsError(
+                "Say where the records go: --save-dir or --publish.",
+                where="--save-dir, --publish",
+            )
+        asked = Options(**{**options, "save_dir": "."})
+        with steps(call) as tell:
+            standing = run_publish(
+                input_file,
+                publish,
+                asked,
+                shards=shards,
+                workers=workers or usual_workers(input_file),
+                settings=call.settings,
+                tell=tell,
+            )
+        show_version(call, standing, time.monotonic() - began)
+        return
+    if shards is not None:
+        raise SettingsError("--shards is of a published version.", where="--shards")
+    asked = Options(**options)
     with steps(call) as tell:
         made = create(input_file, asked, workers=workers, tell=tell)
     _show(call, made, time.monotonic() - began)

@@ -143,6 +143,13 @@ class Task:
         if hits and self.run.outcome != "cached":
             self.session.catalog.record_hits(self.doc.run_id, hits)
 
+    def see_done(self) -> None:
+        """Notes what of the run is done: what is forced is done once a run, whoever does it."""
+        if self.session.options.force:
+            catalog = self.session.catalog
+            ran = catalog.stages(run_id=self.run.id, state="succeeded", limit=None)
+            self.session.forced.update(each.key for each in [*ran, *catalog.hits(self.run.id)])
+
     def work(self) -> None:
         """Shows the run as running; to be called before anything is done."""
         if not self._working:
@@ -167,7 +174,8 @@ class Task:
                 seen[event["event"]] = str(event.get("holder", ""))
             self.tell(event)
 
-        record = execute(self.session, step, run_id=self.doc.run_id, call=self.call, tell=tell)
+        with pieces.reading(self.session):
+            record = execute(self.session, step, run_id=self.doc.run_id, call=self.call, tell=tell)
         if "reused" in seen:
             self.session.catalog.record_hits(self.doc.run_id, [record.id])
         # A part of a split is no stage of its own: what forces the split forces each part once.
@@ -185,7 +193,9 @@ class Task:
         return outcome, record
 
     def call(self, op: str, args: Mapping[str, Any], progress: Any) -> dict[str, Any]:
-        """Runs an operation: in this process, since the orchestrator's task is the worker, or by Beam."""
+        """Runs an operation: by Beam, elsewhere where that is asked for, or in this process."""
+        if self.elsewhere is not None and not self.session.with_beam:
+            return self.elsewhere(op, args, progress)
         if self.pool.takes(op):
             return self.pool.call(op, args, progress)
         return operation(op)(self.session.work, args, progress)
@@ -254,13 +264,10 @@ def task(doc: RunDoc, piece: str, settings: Settings | None, tell: Tell) -> Iter
     catalog = session.catalog
     try:
         run = catalog.run(doc.run_id)
-        if session.options.force:
-            # Each process is new, yet what is forced is done once a run.
-            ran = catalog.stages(run_id=run.id, state="succeeded", limit=None)
-            session.forced.update(each.key for each in [*ran, *catalog.hits(run.id)])
         if piece in run.summary.get("failed", {}):
             run = catalog.note_piece(run.id, piece)
         work = Task(doc, session, piece, tell, run)
+        work.see_done()
         try:
             _need_store(session, run.id)
             yield work

@@ -7,7 +7,6 @@ is found.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from provender.catalog import StageRecord, VersionRecord, claimed
@@ -17,7 +16,7 @@ from provender.engine.build import silent
 from provender.engine.decide import decide
 from provender.engine.execute import Call, Tell
 from provender.engine.plan import HIT, RUN, Plan, Step
-from provender.engine.proof import missing_run
+from provender.engine.staged import stepwise
 from provender.engine.staged.documents import ABSENT, Outcome, Published, RunDoc, Unit
 from provender.engine.staged.ranges import ranges
 from provender.engine.staged.running import Task, not_ready, task
@@ -127,15 +126,19 @@ def _steps(plan: Plan, stage: str) -> list[Step]:
         raise not_ready(splits_step)
     steps = [step for step in plan.steps if step.kind == stage]
     for step in steps:
-        if step.state not in (HIT, RUN):
+        # A builder's steps follow each other, and their tasks see to what comes before.
+        if step.state not in (HIT, RUN) and step.op != "join":
             raise not_ready(step)
     return steps
 
 
 def _parts(work: Task, step: Step) -> int:
-    if step.op != "order" or step.state == HIT:
+    if step.op not in engine_pieces.PARTED or step.state == HIT:
         return 1
-    engine_pieces.forget_forced(work.session, step)
+    if step.op == "join":
+        cut = engine_pieces.cut(work.session, step, work.session.workers) if step.tree else ()
+        return len(cut) or work.session.workers
+    engine_pieces.forget(work.session, step)
     return len(engine_pieces.cut(work.session, step, work.session.workers))
 
 
@@ -166,6 +169,9 @@ def run_pieces(
     name = f"{unit.stage} {unit.label}"
     with task(doc, name, settings, tell) as work:
         work.elsewhere = call
+        if unit.stage == "examples" and work.session.facts.steps:
+            found = [stepwise.make_parts(work, *span) for span in unit.spans]
+            return list({each.stage: each for every in found for each in every}.values())
         steps = {step.key: step for step in work.decide().steps}
         todo = _wanted(work, unit, steps)
         work.take(todo)
@@ -181,18 +187,10 @@ def _wanted(work: Task, unit: Unit, steps: dict[str, Step]) -> list[Step]:
         step = _known(steps, examples.key(split))
         if step.state == RUN and step.op == "order":
             parts = engine_pieces.parts_of(work.session, step, of)
-            found += [_looked_up(work, part) for part in parts[first:stop]]
+            found += [engine_pieces.looked_up(work.session, part) for part in parts[first:stop]]
         else:
             found.append(step)
     return found
-
-
-def _looked_up(work: Task, part: Step) -> Step:
-    """A part as a hit, where its runs lie there: this task was tried before, or by another run."""
-    forced = any(each["kind"] == "forced" for each in part.reasons)
-    if part.record is None or (forced and part.key not in work.session.forced):
-        return part
-    return part if missing_run(work.session, part.record) else replace(part, state=HIT)
 
 
 def _known(steps: dict[str, Step], key: str) -> Step:
@@ -221,6 +219,8 @@ def collect(doc: RunDoc, settings: Settings | None = None, *, tell: Tell = silen
         StoreError: a part is not there.
     """
     with task(doc, "collect", settings, tell) as work:
+        if work.session.facts.steps:
+            return stepwise.join_all(work)
         steps = _steps(work.decide(), "examples")
         work.take(steps)
         return [work.perform(_joined(work, step))[0] for step in steps]

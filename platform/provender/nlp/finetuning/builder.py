@@ -18,6 +18,7 @@ import tensorflow_datasets as tfds
 from provender.errors import BuilderError, UnknownReference
 from provender.records.shards import shard_bounds
 from provender.records.tfrecord import iter_records
+from provender.training.messages import example_class
 
 KINDS = {"int": np.int64, "float": np.float32}
 
@@ -107,10 +108,8 @@ class Records(tfds.core.ShardBasedBuilder, skip_registration=True):  # type: ign
 
 def values_of(payload: bytes) -> dict[str, np.ndarray]:
     """The features of a serialized ``tf.train.Example`` without texts."""
-    from tensorflow.core.example import example_pb2
-
     found = {}
-    for name, each in example_pb2.Example.FromString(payload).features.feature.items():
+    for name, each in example_class().FromString(payload).features.feature.items():
         if each.HasField("float_list"):
             found[name] = np.array(each.float_list.value, np.float32)
         else:

@@ -1,4 +1,4 @@
-"""Pretraining examples as a published version, through the engine and with its lineage.
+"""Pretraining examples as a published version: the recipe for them, built by one command.
 
 The version is fingerprinted by the bytes of text and vocabulary and by the options, so the same
 command finds the version that stands, before a word is tokenized.
@@ -6,22 +6,15 @@ command finds the version that stands, before a word is tokenized.
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from provender.builders.spec import BuilderSpec
 from provender.errors import SettingsError
-from provender.nlp.pretraining.builder import WORK
-from provender.nlp.pretraining.files import Source, matched
+from provender.nlp.pretraining.files import matched
 from provender.nlp.pretraining.options import Options
-from provender.nlp.pretraining.pooling import Pool
-from provender.nlp.pretraining.running import Tell, check, claimed, prepare
-from provender.nlp.pretraining.work import Work
-from provender.records.atomic import told_as_ours, write_json
+from provender.nlp.pretraining.running import Tell, check
 from provender.records.shards import shard_count
 from provender.refs import DatasetRef
 
@@ -29,8 +22,8 @@ if TYPE_CHECKING:
     from provender.catalog import VersionRecord
     from provender.settings import Settings
 
-SOURCE = "provender.nlp.pretraining.builder:Examples"
-_BLOCK = 1 << 20
+_RECIPE = "provender.nlp.recipes:BertPretraining"
+_STEPS = {"tokens": "tokenize", "instances": "plan"}
 _BYTES_PER_TOKEN = 4
 """Of text, roughly: so the number of shards is known before anything is tokenized."""
 _RECORD_BYTES_PER_TOKEN = 6
@@ -78,12 +71,7 @@ def publish(
         SettingsError: the reference is no name and number, or options make no sense.
         ProvenderError: as `provender.nlp.pretraining.create`.
     """
-    from provender.engine.build import build
-    from provender.engine.session import Options as Asked
-    from provender.engine.session import open_catalog, open_session
-    from provender.settings import load_settings
-
-    name, number = _named(reference)
+    name, number = named(reference)
     if options.gzip_compress:
         raise SettingsError(
             "A version's files are not compressed.",
@@ -91,27 +79,61 @@ def publish(
             hint="Leave --gzip_compress out, or write files with --output_file.",
         )
     options = options.located()
-    sources = matched(inputs)
+    files = [each.path for each in matched(inputs)]
     check(options)
+    usual = {each.name: each.default for each in fields(Options)}
+    flags = {key: value for key, value in options.to_json().items() if value != usual[key]}
+    spec = BuilderSpec(_RECIPE, version=number, kwargs={"input_file": files, **flags}, name=name)
+    return publish_recipe(spec, shards, workers=workers, settings=settings, tell=tell, steps=_STEPS)
+
+
+def publish_recipe(
+    spec: BuilderSpec,
+    shards: int | None,
+    *,
+    steps: Mapping[str, str],
+    workers: int = 1,
+    settings: Settings | None = None,
+    tell: Tell | None = None,
+) -> Standing:
+    """Builds a recipe that no provender.toml names, stage by stage as any other.
+
+    Args:
+        spec: the recipe, its name and its number.
+        shards: files of the version; by default as it has, else as many as suit its size.
+        steps: the recipe's steps -> what `tell` is told of them.
+        workers: processes.
+        settings: the project's settings.
+        tell: is told how far it is.
+
+    Raises:
+        ConflictError: the number is published with other examples.
+        ProvenderError: what a stage raised.
+    """
+    from provender.engine.build import build
+    from provender.engine.session import Options as Asked
+    from provender.engine.session import open_catalog, open_session
+    from provender.settings import load_settings
+
     settings = settings or load_settings()
     catalog = open_catalog(settings)
     if shards is None:
-        known = catalog.version(name, None, number)
-        stands = known is not None and known.status == "published"
-        shards = (
-            known.splits[0].shards
-            if known and stands
-            else shards_for(sum(each.size for each in sources), options)
-        )
-    spec = _spec(sources, name, number, options, shards, Path(settings.scratch))
-    work = Work(Path(spec.kwargs["folder"]), options, shards)
+        known = catalog.version(str(spec.name), None, str(spec.version))
+        if known is not None and known.status == "published":
+            shards = known.info["spec"]["kwargs"].get("shards")
+    if shards is not None:
+        spec = spec.with_(None, None, {"shards": shards})
     session = open_session(spec, settings, Asked(workers=workers), catalog=catalog)
-    built = build(session, _Watch(work, sources, workers, tell))
-    shutil.rmtree(work.folder, ignore_errors=True)
+    built = build(session, _Watch(steps, tell or (lambda step, done, total, unit: None)))
     return Standing(built.version, built.outcome)
 
 
-def _named(reference: str) -> tuple[str, str]:
+def named(reference: str) -> tuple[str, str]:
+    """The name and number of a reference.
+
+    Raises:
+        SettingsError: it is none, or says more.
+    """
     found = DatasetRef.parse(reference)
     if not found.name or not found.version or found.config:
         raise SettingsError(
@@ -130,69 +152,29 @@ def shards_for(size: int, options: Options) -> int:
     return int(shard_count(written, examples, None))
 
 
-def _spec(
-    sources: Sequence[Source],
-    name: str,
-    number: str,
-    options: Options,
-    shards: int,
-    scratch: Path,
-) -> BuilderSpec:
-    from provender.fingerprint import Hasher
-
-    said = {**options.to_json(), "vocab_file": None, "sp_model_file": ""}
-    text = hashlib.blake2b(digest_size=20)
-    for each in sources:
-        # Where one file ends counts: so does a document.
-        text.update(_digest(Path(each.path)))
-    kwargs: dict[str, Any] = {
-        "dataset": name,
-        "number": number,
-        "options": said,
-        "text": text.hexdigest(),
-        "vocabulary": _digest(options.vocabulary).hex(),
-        "shards": shards,
-    }
-    kwargs["folder"] = str(scratch / "publishing" / Hasher.hash(kwargs))
-    return BuilderSpec(SOURCE, kwargs=kwargs)
-
-
-def _digest(path: Path) -> bytes:
-    found = hashlib.blake2b(digest_size=20)
-    with told_as_ours(path), path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            found.update(block)
-    return found.digest()
-
-
 class _Watch:
-    """Follows a build; tokenizes and plans once it is known that examples are needed."""
+    """Follows a build, and tells of its steps and shards."""
 
-    def __init__(
-        self, work: Work, sources: Sequence[Source], workers: int, tell: Tell | None
-    ) -> None:
-        self._work = work
-        self._sources = sources
-        self._workers = workers
-        self._tell = tell or (lambda step, done, total, unit: None)
+    def __init__(self, steps: Mapping[str, str], tell: Tell) -> None:
+        self._steps = steps
+        self._tell = tell
+        self._parts: dict[str, dict[str, tuple[int, int]]] = {}
         self._shards = 0
+        self._total = 0
 
     def __call__(self, event: Mapping[str, Any]) -> None:
         """Takes in one event of the build."""
         if event["event"] == "plan":
-            self._prepare(event["plan"])
-        elif event["event"] == "done" and event["stage"].startswith("shards/"):
-            self._shards += 1
-            self._tell("write", self._shards, self._work.outputs, "shards")
-
-    def _prepare(self, plan: Any) -> None:
-        from provender.engine.plan import RUN
-
-        needed = any(step.op == "iterator" and step.state == RUN for step in plan.steps)
-        if plan.conflict is not None or not needed:
+            stages = [each.key for each in event["plan"].steps]
+            self._total = sum(each.startswith("shards/") for each in stages)
             return
-        work = self._work
-        work.make_folders()
-        with claimed(work.folder), Pool(work, self._workers) as pool:
-            prepare(work, self._sources, pool, self._tell)
-            write_json(work.folder / WORK, work.to_json())
+        kind, _, rest = event["stage"].partition("/")
+        if kind == "shards" and event["event"] == "done":
+            self._shards += 1
+            self._tell("write", self._shards, self._total, "shards")
+        elif kind == "examples" and event["event"] == "progress" and event.get("total"):
+            step, _, part = rest.partition("/")
+            parts = self._parts.setdefault(step, {})
+            parts[part] = int(event["done"]), int(event["total"])
+            done, total = (sum(each) for each in zip(*parts.values(), strict=True))
+            self._tell(self._steps[step], done, total, event["unit"])

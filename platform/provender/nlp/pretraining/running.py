@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from provender.errors import InputError, StoreError
+from provender.nlp.pretraining import addresses
 from provender.nlp.pretraining.files import Source, matched, parts_of, targets_of
 from provender.nlp.pretraining.joining import Joining
 from provender.nlp.pretraining.options import Options
@@ -79,8 +80,9 @@ def create(
 
     Args:
         inputs: files and globs, comma-separated or several; UTF-8, a sentence a line, a blank line
-            between documents.
-        outputs: files, comma-separated or several; instances are dealt to them in turn.
+            between documents. Names with ``://`` are addresses that fsspec knows.
+        outputs: files, comma-separated or several; instances are dealt to them in turn. Names may be
+            addresses, too.
         options: how instances are made.
         workers: processes.
         sizes: of the pieces of work.
@@ -96,6 +98,17 @@ def create(
         StoreError: a file cannot be read or written, or another process is at it.
         WorkerDied: a process was killed.
     """
+    if addresses.any_address(inputs) or addresses.any_address(outputs):
+        check(options)
+        return addresses.create_by_copies(
+            inputs,
+            outputs,
+            options,
+            workers=workers,
+            sizes=sizes,
+            tell=tell or _nobody,
+            make=create,
+        )
     sources = matched(inputs)
     targets = targets_of(outputs, sources)
     options = options.located()
@@ -141,7 +154,7 @@ def _growing(target: Path, name: str) -> Path:
 
 def usual_workers(inputs: str | Sequence[str], options: Options) -> int:
     """Processes that are worth their start: one a CPU, fewer where there is little to do."""
-    amount = sum(each.size for each in matched(inputs)) * options.dupe_factor
+    amount = addresses.text_bytes(inputs) * options.dupe_factor
     return max(1, min(len(os.sched_getaffinity(0)), amount // _BYTES_PER_WORKER))
 
 

@@ -1,4 +1,4 @@
-"""Builders that make training data of published text.
+"""Builders that make training data of published text, as the scripts of `provender nlp` make files.
 
     [datasets.xsum_bert]
     builder = "provender.nlp.recipes:BertPretraining"
@@ -19,8 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from provender.nlp.recipes.bert import BertPretraining as BertPretraining
+    from provender.nlp.recipes.sentences import SentencePairs as SentencePairs
+    from provender.nlp.recipes.squad import SquadExamples as SquadExamples
+    from provender.nlp.recipes.xlnet import XlnetPretraining as XlnetPretraining
 
-_HOME = {"BertPretraining": "bert"}
+_HOME = {
+    "BertPretraining": "bert",
+    "SentencePairs": "sentences",
+    "SquadExamples": "squad",
+    "XlnetPretraining": "xlnet",
+}
 
 __all__ = sorted(_HOME)
 

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
 import tensorflow_datasets as tfds
 
+from provender.builders.steps import InSteps, Part
 from provender.errors import SettingsError
 from provender.nlp.pretraining.builder import examples_of, info_of
 from provender.nlp.pretraining.options import Options
+from provender.nlp.pretraining.planning import Task, plan_task, plan_tasks
 from provender.nlp.pretraining.publishing import shards_for
-from provender.nlp.recipes.pretraining import Preparation
-from provender.nlp.recipes.text import VersionText
+from provender.nlp.pretraining.running import check, refuse_single_document, refuse_too_short
+from provender.nlp.pretraining.tokens import TokenStore
+from provender.nlp.pretraining.work import Work
+from provender.nlp.recipes import tokens
+from provender.nlp.recipes.arguments import check_shards, located, options_of
+from provender.nlp.recipes.text import text_of
+
+_TASKS = 512
+"""Of planning, about."""
 
 
-class BertPretraining(tfds.core.ShardBasedBuilder, skip_registration=True):  # type: ignore[call-arg]
+class BertPretraining(InSteps, tfds.core.ShardBasedBuilder, skip_registration=True):  # type: ignore[call-arg]
     """BERT pretraining examples made of a published version's text, or of text files.
 
     The examples are those of `provender nlp create-pretraining-data` for the same text and options,
-    in the same order.
+    in the same order. Text is tokenized, instances are planned, then shards are written, in which
+    tokens are masked.
 
     Args:
         source: the published version, e.g. ``xsum:1.1.0``.
@@ -33,7 +43,6 @@ class BertPretraining(tfds.core.ShardBasedBuilder, skip_registration=True):  # t
             between documents.
         shards: number of files; by default as many as suit the size.
         dataset: name of the dataset; by default what the project calls it.
-        folder: found by the engine.
         version: number, by default 1.0.0.
         data_dir: as TFDS gives it.
         config: as TFDS gives it; there are none.
@@ -46,7 +55,26 @@ class BertPretraining(tfds.core.ShardBasedBuilder, skip_registration=True):  # t
         "vocab_file": "file",
         "sp_model_file": "file",
         "dataset": "name",
-        "folder": "working",
+    }
+    STEPS: ClassVar[Mapping[str, Sequence[str]]] = {
+        "tokens": (
+            "source",
+            "text",
+            "split",
+            "input_file",
+            "vocab_file",
+            "sp_model_file",
+            "tokenization",
+            "do_lower_case",
+            "invalid_utf8",
+        ),
+        "instances": (
+            "max_seq_length",
+            "short_seq_prob",
+            "dupe_factor",
+            "random_seed",
+            "single_document",
+        ),
     }
 
     def __init__(
@@ -58,67 +86,87 @@ class BertPretraining(tfds.core.ShardBasedBuilder, skip_registration=True):  # t
         input_file: str | Sequence[str] | None = None,
         shards: int | None = None,
         dataset: str = "bert_pretraining",
-        folder: str | None = None,
         version: Any = None,
         data_dir: Any = None,
         config: Any = None,
         **flags: Any,
     ) -> None:
-        if (source is None) == (input_file is None):
-            raise SettingsError(
-                "The text is either a published version or files.",
-                where=f"{dataset}, source, input_file",
-                hint='source = "xsum:1.1.0" with text = ["document"], or input_file = "books/*.txt".',
-            )
-        if shards is not None and shards < 1:
-            raise SettingsError(
-                f"shards must be 1 or more, got {shards}.", where=f"{dataset}, shards"
-            )
+        check_shards(dataset, shards)
         self.name = dataset
         self.VERSION = tfds.core.Version(version or "1.0.0")
+        self._text = text_of(dataset, source, text, split, input_file)
         self._options = _options(dataset, flags)
-        self._source = source
-        self._columns = [text] if isinstance(text, str) else list(text)
-        self._splits = split.split("+")
-        self._files = [input_file] if isinstance(input_file, str) else input_file
         self._shards = shards
-        self._folder = folder
         super().__init__(data_dir=data_dir, config=config)
 
     def _info(self) -> Any:
         return info_of(self, self._options)
 
+    def make_tokens(self, part: Part) -> list[Path]:
+        """Tokenizes a part of the text."""
+        work = Work(part.folder, self._options, 1)
+        return tokens.tokenize(
+            part, located(self._text), work.tokenizer, self._options.invalid_utf8
+        )
+
+    def join_tokens(self, folder: Path, parts: int) -> list[Path]:
+        """Joins all tokens to a store."""
+        return tokens.join(folder, len(located(self._text).owners))
+
+    def make_instances(self, part: Part) -> list[Path]:
+        """Plans the instances of a part of the tasks."""
+        work = _Instances(part.folder, self._options, 1, tokens=self.made["tokens"])
+        work.make_folders()
+        refuse_single_document(work, "text")
+        mine = part.share(len(work.tasks))
+        for done, number in enumerate(mine):
+            part.told(done, len(mine), "parts")
+            if not work.plan(number).exists():
+                task = work.tasks[number]
+                plan_task(work.store, self._options, task, work.buckets, work.plan(number))
+        return [work.plan(number) for number in mine]
+
+    def join_instances(self, folder: Path, parts: int) -> list[Path]:
+        """Looks whether there are instances at all."""
+        work = _Instances(folder, self._options, 1, tokens=self.made["tokens"])
+        refuse_too_short(work, "text")
+        return work.plans
+
     def _shard_iterators_per_split(self, dl_manager: Any) -> dict[str, list[Any]]:
-        ready = self._preparation()
-        ready.check()
-        shards = self._shards or shards_for(ready.size, self._options)
+        text = located(self._text)
+        text.check()
+        check(self._options)
+        shards = self._shards or shards_for(text.size, self._options)
         return {
             "train": [functools.partial(self._examples, each, shards) for each in range(shards)]
         }
 
     def _examples(self, shard: int, shards: int) -> Iterator[tuple[int, Any]]:
-        return examples_of(self._preparation().work(), shard, shards)
-
-    def _preparation(self) -> Preparation:
-        text = (
-            VersionText(self._source, self._columns, self._splits)
-            if self._files is None
-            else self._files
-        )
-        return Preparation(Path(self._folder or ""), self._options, text)
+        folder, below = self.made["instances"], self.made["tokens"]
+        return examples_of(_Instances(folder, self._options, 1, tokens=below), shard, shards)
 
 
-def _options(dataset: str, flags: dict[str, Any]) -> Options:
-    known = [each.name for each in fields(Options)]
-    for name in flags:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            raise SettingsError(
-                f"There is no option {name!r}.",
-                where=f"{dataset}, {name}",
-                hint=f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(known)}.",
-            )
-    found = Options(**flags)
+@dataclass(frozen=True)
+class _Instances(Work):
+    """Work whose tokens lie in a folder of their own."""
+
+    tokens: Path = Path()
+
+    @cached_property
+    def store(self) -> TokenStore:
+        """The token store."""
+        return TokenStore(tokens.store_path(self.tokens))
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """The tasks of planning: each is a file, and a row of the catalog, so there are not too many."""
+        sentences = self.store.counted.sentences * self.options.dupe_factor
+        size = max(self.sizes.task, -(-sentences // _TASKS))
+        return plan_tasks(self.store, self.options, size)
+
+
+def _options(dataset: str, flags: Mapping[str, Any]) -> Options:
+    found: Options = options_of(Options, dataset, flags)
     if found.gzip_compress:
         raise SettingsError(
             "A version's files are not compressed.",

@@ -12,6 +12,10 @@ MARKS = 3
 """reuse | A [SEP] B [SEP] [CLS]: tokens of a record that are not text."""
 
 
+OF_FILES = ("save_dir", "prefix", "suffix", "task_id", "num_tasks")
+"""Options that say where the script's files go, and who makes which."""
+
+
 @dataclass(frozen=True)
 class Options:
     """How records are made. Two equal ones make the same bytes of the same text.

@@ -114,6 +114,16 @@ class Records:
             rows: of the batch.
             step: number of the batch.
         """
+        for values in self.values_of_step(rows, step):
+            yield example({k: int64_feature(packed_varints(v)) for k, v in values.items()})
+
+    def values_of_step(self, rows: list[Row], step: int) -> Iterator[dict[str, np.ndarray]]:
+        """The records of a batch as arrays of int64, by feature.
+
+        Args:
+            rows: of the batch.
+            step: number of the batch.
+        """
         count = len(rows)
         counter = [np.arange(count), np.full(count, step), np.full(count, self.number)]
         counter.append(np.zeros(count, np.int64))
@@ -121,7 +131,7 @@ class Records:
         for i, row in enumerate(rows):
             yield self._record(row, step * self.options.stride, random[:, i])
 
-    def _record(self, row: Row, begin: int, random: np.ndarray) -> bytes:
+    def _record(self, row: Row, begin: int, random: np.ndarray) -> dict[str, np.ndarray]:
         options, marks = self.options, self.marks
         a_begin = begin + options.reuse_length
         found = choose(row.sides, a_begin, options.room, random)
@@ -133,13 +143,12 @@ class Records:
                 [marks.sep, marks.cls],
             ]
         ).astype(np.int64)
-        values = {
+        return {
             "input_word_ids": ids,
             "input_type_ids": self._types(found),
             "boundary_indices": self._boundaries(row, begin, found),
             "label": np.array([int(found.follows)]),
         }
-        return example({k: int64_feature(packed_varints(v)) for k, v in values.items()})
 
     def _types(self, found: Segments) -> np.ndarray:
         types = np.zeros(self.options.seq_length, np.int64)

@@ -133,6 +133,11 @@ def _nobody(step: str, done: int, total: int, unit: str) -> None:
     """Is told, and says nothing."""
 
 
+def usual_workers(inputs: str | Sequence[str]) -> int:
+    """Processes that are worth their start: one a CPU, fewer where there is little to do."""
+    return _usual_workers(matched(inputs))
+
+
 def _usual_workers(sources: Sequence[Source]) -> int:
     amount = sum(each.size for each in sources)
     return max(1, min(len(os.sched_getaffinity(0)), amount // _BYTES_PER_WORKER))
@@ -241,7 +246,7 @@ class _Run:
         # Passes of different tasks differ, too.
         overall = (options.task_id or 0) * options.num_passes + number
         parts = self._parts()
-        order = _shuffled(len(self.sources), overall, options.random_seed)
+        order = file_order(len(self.sources), overall, options.random_seed)
         paths = [path for i in order for part, path in parts if part.path == self.sources[i].path]
         join_parts(paths, self.work / "store")
         stream = write_stream(TokenStore(self.work / "store"), self.work, self.marks.eod)
@@ -262,8 +267,14 @@ class _Run:
         return Output(str(path), total, file.size, "made")
 
 
-def _shuffled(count: int, number: int, seed: int) -> list[int]:
-    """The order of files in a pass."""
+def file_order(count: int, number: int, seed: int) -> list[int]:
+    """The order of files in a pass.
+
+    Args:
+        count: files.
+        number: of the pass, among those of all tasks.
+        seed: of all choices.
+    """
     zeros = np.zeros(count, np.uint64)
     counter = [np.arange(count, dtype=np.uint64), zeros, zeros + np.uint64(number), zeros + 1]
     found: list[int] = np.argsort(philox(counter, seed)[0], kind="stable").tolist()

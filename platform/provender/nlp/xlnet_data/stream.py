@@ -44,7 +44,7 @@ def write_stream(store: TokenStore, folder: Path, eod: int | None) -> Stream:
     Raises:
         StoreError: they cannot be written.
     """
-    paths = folder / "stream.tokens", folder / "stream.sides"
+    paths = stream_paths(folder)
     kind = store.tokens.dtype
     sentences = len(store.sentences)
     side = 0
@@ -63,8 +63,27 @@ def write_stream(store: TokenStore, folder: Path, eod: int | None) -> Stream:
             tokens.write(np.ascontiguousarray(ids).tobytes())
             sides.write(np.repeat(numbers.astype(np.uint8), lengths).tobytes())
             side = (side + len(lengths)) & 1
+    return open_stream(folder, kind)
+
+
+def stream_paths(folder: Path) -> tuple[Path, Path]:
+    """Where the arrays of a stream lie; the second is there before the first."""
+    return folder / "stream.tokens", folder / "stream.sides"
+
+
+def open_stream(folder: Path, kind: np.dtype) -> Stream:
+    """A stream that was written before.
+
+    Args:
+        folder: where its arrays lie.
+        kind: of its ids.
+
+    Raises:
+        StoreError: they are not there.
+    """
+    tokens, sides = stream_paths(folder)
     with told_as_ours(folder):
-        return Stream(_mapped(paths[0], kind), _mapped(paths[1], np.dtype(np.uint8)))
+        return Stream(_mapped(tokens, kind), _mapped(sides, np.dtype(np.uint8)))
 
 
 def _closing(documents: np.ndarray, first: int, stop: int) -> np.ndarray:
