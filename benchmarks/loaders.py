@@ -21,6 +21,8 @@ from typing import Any
 
 WARM_UP = 8
 LENGTH, SLOTS = 128, 20
+MANY, OF_EACH = 100, 200
+"""Small files, and records of each."""
 
 CASES: dict[str, dict[str, Any]] = {
     "static, 128": {
@@ -33,6 +35,30 @@ CASES: dict[str, dict[str, Any]] = {
             "global_batch_size": 512,
             "seq_length": LENGTH,
             "max_predictions_per_seq": SLOTS,
+        },
+    },
+    "static, 128, many files": {
+        "module": "pretrain_dataloader",
+        "config": "BertPretrainDataConfig",
+        "loader": "BertPretrainDataLoader",
+        "file": "many/*",
+        "examples": 60_000,
+        "options": {
+            "global_batch_size": 512,
+            "seq_length": LENGTH,
+            "max_predictions_per_seq": SLOTS,
+        },
+    },
+    "dynamic, up to 128": {
+        "module": "pretrain_dynamic_dataloader",
+        "config": "BertPretrainDataConfig",
+        "ours": "BertPretrainDynamicDataConfig",
+        "loader": "PretrainingDynamicDataLoader",
+        "file": "static",
+        "examples": 40_000,
+        "options": {
+            "global_batch_size": 64,
+            "seq_bucket_lengths": [32, 64, 96, LENGTH],
         },
     },
     "from text, next sentences": {
@@ -238,6 +264,12 @@ def write_files(folder: Path, scale: float) -> None:
             for _ in range(max(600, int(count * scale))):
                 features = tf.train.Features(feature=make())
                 writer.write(tf.train.Example(features=features).SerializeToString())
+    records = list(tf.data.TFRecordDataset(str(folder / "static")).as_numpy_iterator())
+    (folder / "many").mkdir()
+    for number in range(MANY):
+        with tf.io.TFRecordWriter(str(folder / "many" / f"{number:03d}")) as writer:
+            for each in range(number * OF_EACH, (number + 1) * OF_EACH):
+                writer.write(records[each % len(records)])
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     pieces = [*special, *letters, *(f"##{each}" for each in letters), *words[:4_000]]
     (folder / "vocabulary").write_text("\n".join(dict.fromkeys(pieces)) + "\n")
@@ -268,10 +300,13 @@ def per_record(loader: Any, params: Any) -> Any:
     """The loader's rows, made the common way: each record parsed and mapped by itself."""
     import tensorflow as tf
 
-    data = tf.data.TFRecordDataset(params.input_path).repeat()
+    files = tf.data.Dataset.list_files(params.input_path)
+    data = files.repeat().interleave(tf.data.TFRecordDataset, cycle_length=16)
     data = data.shuffle(params.shuffle_buffer_size)
-    features = loader.features()
     auto = tf.data.AUTOTUNE
+    if hasattr(loader, "buckets"):
+        return _dynamic_by_record(loader, params, data).prefetch(auto)
+    features = loader.features()
     data = data.map(lambda each: tf.io.parse_single_example(each, features), auto)
     name = type(loader).__name__
     rows = params.global_batch_size
@@ -283,6 +318,40 @@ def per_record(loader: Any, params: Any) -> Any:
         return _wmt_by_record(loader, params, data).prefetch(auto)
     # Text is batched before it is tokenized in the common form, too; only parsing differs.
     return _text_by_record(loader, params, data).prefetch(auto)
+
+
+def _dynamic_by_record(loader: Any, params: Any, data: Any) -> Any:
+    import tensorflow as tf
+
+    integers = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids")
+    features: dict[str, Any] = {name: tf.io.VarLenFeature(tf.int64) for name in integers}
+    features["masked_lm_weights"] = tf.io.VarLenFeature(tf.float32)
+    features["next_sentence_labels"] = tf.io.FixedLenFeature([1], tf.int64)
+    names = {"input_ids": "input_word_ids", "segment_ids": "input_type_ids"}
+
+    def one(record: Any) -> dict[str, Any]:
+        row = tf.io.parse_single_example(record, features)
+        row = {
+            names.get(name, name): tf.sparse.to_dense(each)
+            if isinstance(each, tf.SparseTensor)
+            else each
+            for name, each in row.items()
+        }
+        length = tf.reduce_sum(row["input_mask"])
+        for name in ("input_word_ids", "input_mask", "input_type_ids"):
+            row[name] = row[name][:length]
+        return {
+            name: tf.cast(each, tf.int32) if each.dtype == tf.int64 else each
+            for name, each in row.items()
+        }
+
+    lengths = [each.length for each in loader.buckets()]
+    return data.map(one, tf.data.AUTOTUNE).bucket_by_sequence_length(
+        lambda row: tf.size(row["input_word_ids"]),
+        bucket_boundaries=[each + 1 for each in lengths[:-1]],
+        bucket_batch_sizes=[params.global_batch_size] * len(lengths),
+        drop_remainder=True,
+    )
 
 
 def _xlnet_by_record(loader: Any, data: Any) -> Any:
@@ -367,7 +436,7 @@ def read(kind: str, name: str, folder: str, scale: float) -> None:
         import provender.nlp.loaders as ours
         from provender.nlp.registry import get_data_loader
 
-        params = getattr(ours, case["config"])().override(options)
+        params = getattr(ours, case.get("ours", case["config"]))().override(options)
         loader = get_data_loader(params)
         data = loader.load() if kind == "ours" else per_record(loader, params)
     iterator = iter(data)

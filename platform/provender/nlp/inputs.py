@@ -14,6 +14,7 @@ from typing import Any
 from provender.errors import SettingsError
 from provender.nlp.config import DataConfig
 from provender.nlp.finetuning.squad_eval import prepare_eval
+from provender.nlp.loaders.wmt_eval import prepare_translation_eval
 from provender.nlp.registry import get_data_loader
 
 DUMMY = "dummy"
@@ -48,8 +49,9 @@ def build_inputs(
         input_context: which pipeline this is, of how many; None for the only one.
         num_classes: of sentence_prediction (1 is regression) and tagging: the range of synthetic
             labels.
-        logging_dir: where records of a question answering evaluation go that are made of SQuAD's
-            JSON, if the configuration names no folder for them.
+        logging_dir: where the records of an evaluation go: those of question answering that are
+            made of SQuAD's JSON, if the configuration names no folder for them; and the numbered
+            pairs of translation, which is read as it is if there is no such folder.
 
     Returns:
         A `tf.data.Dataset` of batches; endless where ``params.input_path`` is ``dummy``.
@@ -64,6 +66,8 @@ def build_inputs(
     if params.input_path != DUMMY:
         if task == "question_answering":
             params = prepare_eval(params, logging_dir)
+        elif task == "translation":
+            params = prepare_translation_eval(params, logging_dir)
         return get_data_loader(params).load(input_context)
     import tensorflow as tf
 

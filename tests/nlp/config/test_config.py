@@ -62,6 +62,28 @@ def test_an_unknown_key_names_the_nearest(key: str, nearest: str) -> None:
         Outer().replace(**{key: 1})
     with pytest.raises(UnknownOption, match=key):
         setattr(Outer(), key, 1)
+    with pytest.raises(UnknownOption, match=f"Outer has no key '{key}'") as caught:
+        Outer(**{key: 1})
+    assert repr(nearest) in caught.value.hint
+
+
+def test_a_configuration_with_arguments_of_its_own() -> None:
+    import copy
+    import pickle
+
+    @dataclasses.dataclass(init=False)
+    class Own(Config):
+        rate: float = 0.5
+
+        def __init__(self, percent: int = 50) -> None:
+            self.rate = percent / 100
+
+    assert Own(percent=20).rate == 0.2
+    with pytest.raises(UnknownOption, match="Own has no key 'percnt'") as caught:
+        Own(percnt=3)  # type: ignore[call-arg]
+    assert "'percent'" in caught.value.hint
+    config = Outer(count=3)
+    assert copy.deepcopy(config) == config == pickle.loads(pickle.dumps(config))
 
 
 def test_an_unknown_key_deep_inside_names_the_class_that_lacks_it() -> None:

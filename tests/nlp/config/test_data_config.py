@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
+
+import pytest
 
 from provender.nlp import DataConfig
+from provender.nlp.registry import registered
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 PUBLISHED = {
     "input_path": "",
@@ -53,3 +60,16 @@ def test_every_field_is_described() -> None:
     described = DataConfig.__doc__ or ""
     for field in dataclasses.fields(DataConfig):
         assert f"        {field.name}: " in described, field.name
+
+
+@pytest.mark.parametrize(
+    "page", ["data-service.md", "nlp.md", "nlp-dynamic.md", "nlp-loaders.md", "nlp-resume.md"]
+)
+def test_pages_name_no_option_of_the_service_that_does_not_exist(page: str) -> None:
+    """Users have been told of flags that there never were."""
+    text = (DOCS / page).read_text()
+    known = {each.name for kind in registered() for each in dataclasses.fields(kind)}
+    named = set(re.findall(r"\b\w*tf_data_service\w*\b", text))
+    assert named <= known
+    assert not re.findall(r"--\w*tf_data_service\w*", text)
+    assert named or page in ("nlp-loaders.md", "nlp-resume.md")

@@ -1,7 +1,6 @@
 """A server of the tf.data service, or a host that trains in step with others; run as a program.
 
-``serve ADDRESS`` runs a worker, and a dispatcher too where ADDRESS is "", and prints the address of
-the dispatcher. ``host CONFIGS ID HOSTS REPLICAS`` waits for a line with the name of one of its
+``serve`` runs a dispatcher and two workers, and prints the address of the dispatcher. ``host CONFIGS ID HOSTS REPLICAS`` waits for a line with the name of one of its
 configs, takes a step of it and prints the lengths of its replicas' batches, again and again.
 """
 
@@ -12,17 +11,16 @@ import sys
 from typing import Any
 
 
-def serve(dispatcher: str) -> None:
+def serve() -> None:
     import tensorflow as tf
 
     service = tf.data.experimental.service
-    if not dispatcher:
-        server = service.DispatchServer()
-        dispatcher = server.target.split("://")[1]
-    worker = service.WorkerServer(service.WorkerConfig(dispatcher_address=dispatcher))
-    print(f"grpc://{dispatcher}", flush=True)
+    server = service.DispatchServer()
+    config = service.WorkerConfig(dispatcher_address=server.target.split("://")[1])
+    workers = [service.WorkerServer(config) for _ in range(2)]
+    print(server.target, flush=True)
     sys.stdin.readline()
-    del worker
+    del workers
 
 
 def host(configs: str, number: int, hosts: int, replicas: int) -> None:
@@ -48,6 +46,6 @@ def host(configs: str, number: int, hosts: int, replicas: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(sys.argv[2])
+        serve()
     else:
         host(sys.argv[2], *(int(each) for each in sys.argv[3:]))

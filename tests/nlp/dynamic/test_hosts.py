@@ -1,4 +1,4 @@
-"""Two hosts of two replicas each, behind a real tf.data service: processes of their own, all."""
+"""Two hosts of two replicas each, behind a real tf.data service, in processes of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from provender.nlp.dynamic.buckets import finer
 PROGRAM = Path(__file__).with_name("service_program.py")
 HOSTS, REPLICAS, STEPS = 2, 2, 24
 
-# Four processes that each import TensorFlow: seconds, but minutes where the machine is loaded.
+# Three processes that each import TensorFlow: seconds, but minutes where the machine is loaded.
 pytestmark = pytest.mark.timeout(900)
 
 
@@ -59,8 +59,7 @@ def steps(files):
         "seq_bucket_lengths": finer(64, step=8),
     }
     with contextlib.ExitStack() as stack:
-        _, address = stack.enter_context(started("serve", ""))
-        stack.enter_context(started("serve", address.removeprefix("grpc://")))
+        _, address = stack.enter_context(started("serve"))
         service = {"enable_tf_data_service": True, "tf_data_service_address": address}
         # A job is found by its name, so the two kinds need names of their own.
         rounds = {"enable_round_robin_tf_data_service": True, "tf_data_service_job_name": "rounds"}

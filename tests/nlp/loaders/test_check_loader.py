@@ -143,6 +143,7 @@ def test_a_path_relative_to_the_working_directory_fails(mine: Path) -> None:
     assert second.step == "load"
 
 
+@pytest.mark.slow
 def test_a_relative_path_in_the_code_fails(mine: Path) -> None:
     changed(
         mine,

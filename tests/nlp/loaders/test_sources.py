@@ -264,10 +264,11 @@ def service() -> Any:
             },
             "inputs",
         ),
-        (
+        pytest.param(
             "BertPretrainTextDataConfig",
             {**SHORT, "vocab_file_path": "@vocabulary", "seed": 1},
             "input_word_ids",
+            marks=pytest.mark.slow,
         ),
     ],
 )

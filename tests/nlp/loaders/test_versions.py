@@ -200,6 +200,7 @@ def test_text_of_a_version(project: Published, files: Any) -> None:
     assert labels.dtype == np.int32 and np.bincount(labels).tolist() == [45, 45]
 
 
+@pytest.mark.slow
 def test_check_loader_finds_the_version_in_a_bare_process(
     project: Published, tmp_path: Path
 ) -> None:

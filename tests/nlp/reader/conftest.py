@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.upkeep.conftest import copied, engine, gcs_bucket, gcs_server, notes
 
-UPKEEP = Path(__file__).parents[2] / "upkeep" / "conftest.py"
-
-
-def _upkeep() -> ModuleType:
-    key = "provender_upkeep_tests_conftest"
-    if key not in sys.modules:
-        spec = importlib.util.spec_from_file_location(key, UPKEEP)
-        assert spec and spec.loader
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[key] = module
-        spec.loader.exec_module(module)
-    return sys.modules[key]
-
-
-notes = _upkeep().notes
-copied = _upkeep().copied
-gcs_server = _upkeep().gcs_server
-gcs_bucket = _upkeep().gcs_bucket
-engine = _upkeep().engine
+__all__ = ["copied", "engine", "gcs_bucket", "gcs_server", "notes"]
 
 
 def example(number: int, length: int = 4) -> bytes:

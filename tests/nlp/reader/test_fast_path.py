@@ -96,7 +96,8 @@ def test_features_of_many_lengths(data: SimpleNamespace, params: DataConfig) -> 
     ],
 )
 def test_what_forbids_whole_batches(functions: dict[str, Any], expected: bool) -> None:
-    assert Parsing(features={}, **functions).in_batches is expected
+    features = None if "decoder_fn" in functions else {}
+    assert Parsing(features=features, **functions).in_batches is expected
     if "batch_parser_fn" not in functions:
         assert Parsing(**functions).in_batches is False
 
@@ -105,7 +106,7 @@ def test_what_forbids_whole_batches(functions: dict[str, Any], expected: bool) -
     "functions",
     [
         {"features": {}, "batch_parser_fn": narrow, "sample_fn": narrow},
-        {"features": {}, "batch_parser_fn": narrow, "decoder_fn": narrow},
+        {"batch_parser_fn": narrow, "decoder_fn": narrow},
         {"batch_parser_fn": narrow, "parser_fn": narrow},
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import difflib
+import inspect
 from collections.abc import Mapping
 from typing import Any, Self, get_type_hints
 
@@ -23,7 +24,23 @@ class Config:
     `Config` takes a dict and overrides only what the dict names. Where a key is no field, which
     only ``override(..., strict=False)`` allows, a dict becomes a free `Config` with the dict's
     keys as attributes, and so do the dicts in a list, one level deep.
+
+    Raises:
+        UnknownOption: an argument that is no field; the nearest field is named.
+        SettingsError: a value does not fit its field.
     """
+
+    def __new__(cls, *args: Any, **values: Any) -> Self:
+        del args
+        taken = {each.name for each in dataclasses.fields(cls) if each.init}
+        if not values.keys() <= taken:
+            # A subclass may have an __init__ of its own, which takes what it likes.
+            parameters = inspect.signature(cls.__init__).parameters
+            kinds = {each.kind for each in parameters.values()}
+            unknown = [name for name in values if name not in parameters]
+            if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
+                raise _unknown(cls, unknown[0], list(parameters)[1:])
+        return super().__new__(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _OWN:
@@ -146,14 +163,7 @@ class Config:
     from_json = from_yaml
 
     def _unknown(self, name: str) -> UnknownOption:
-        known = list(self._values()) or sorted(_hints(type(self)))
-        near = difflib.get_close_matches(str(name), known, 1)
-        return UnknownOption(
-            f"{type(self).__name__} has no key {name!r}.",
-            where=type(self).__name__,
-            hint=f"Did you mean {near[0]!r}?" if near else f"The keys are {', '.join(known)}.",
-            facts={"key": name, "nearest": near[0] if near else None},
-        )
+        return _unknown(type(self), name, list(self._values()) or sorted(_hints(type(self))))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Config) or type(self) is not type(other):
@@ -161,6 +171,16 @@ class Config:
         return self._values() == other._values()
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _unknown(kind: type, name: str, known: list[str]) -> UnknownOption:
+    near = difflib.get_close_matches(str(name), known, 1)
+    return UnknownOption(
+        f"{kind.__name__} has no key {name!r}.",
+        where=kind.__name__,
+        hint=f"Did you mean {near[0]!r}?" if near else f"The keys are {', '.join(known)}.",
+        facts={"key": name, "nearest": near[0] if near else None},
+    )
 
 
 _resolved: dict[type, dict[str, Any]] = {}

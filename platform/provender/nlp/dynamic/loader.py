@@ -13,7 +13,7 @@ from provender.nlp.dynamic.buckets import (
     scaled_mask_slots,
     window_batches,
 )
-from provender.nlp.loaders.base import ConfiguredLoader, Range
+from provender.nlp.loaders.base import ConfiguredLoader, Range, masked_lm_spec, spec
 from provender.nlp.registry import register_data_loader_cls
 
 # Large enough that the work on a chunk outweighs running a function for it, small enough that the
@@ -116,18 +116,12 @@ class BertPretrainDynamicDataLoader(ConfiguredLoader):
 
     def element_spec(self) -> dict[str, Any]:
         """Token and mask features [rows, None], next_sentence_labels [rows, 1]."""
-        import tensorflow as tf
-
-        spec = {name: tf.TensorSpec([None, None], tf.int32) for name in _token_names(self._params)}
-        for name, dtype in (
-            ("masked_lm_positions", tf.int32),
-            ("masked_lm_ids", tf.int32),
-            ("masked_lm_weights", tf.float32),
-        ):
-            spec[name] = tf.TensorSpec([None, None], dtype)
+        found = masked_lm_spec(None, None)
+        if self._params.use_position_id:
+            found["position_ids"] = spec("int32", None)
         if self._params.use_next_sentence_label:
-            spec["next_sentence_labels"] = tf.TensorSpec([None, 1], tf.int32)
-        return spec
+            found["next_sentence_labels"] = spec("int32", 1)
+        return found
 
     def value_ranges(self) -> dict[str, Range]:
         """Limits of the values, as for the static loader."""

@@ -122,3 +122,20 @@ def spec(dtype: str, *shape: int | None) -> Any:
     import tensorflow as tf
 
     return tf.TensorSpec((None, *shape), tf.dtypes.as_dtype(dtype))
+
+
+def masked_lm_spec(seq: int | None, slots: int | None) -> dict[str, Any]:
+    """`tf.TensorSpec` of what every masked language model reads, without next sentence labels.
+
+    Args:
+        seq: tokens of a row; None where batches differ.
+        slots: masks of a row; None where batches differ.
+    """
+    return {
+        "input_word_ids": spec("int32", seq),
+        "input_mask": spec("int32", seq),
+        "input_type_ids": spec("int32", seq),
+        "masked_lm_positions": spec("int32", slots),
+        "masked_lm_ids": spec("int32", slots),
+        "masked_lm_weights": spec("float32", slots),
+    }

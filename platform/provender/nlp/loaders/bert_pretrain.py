@@ -13,6 +13,7 @@ from provender.nlp.loaders.base import (
     check_file_type,
     check_lengths,
     ints,
+    masked_lm_spec,
     narrow,
     spec,
 )
@@ -113,19 +114,11 @@ class BertPretrainDataLoader(FeatureLoader):
 
     def element_spec(self) -> dict[str, Any]:
         params = self._params
-        seq, slots = params.seq_length, params.max_predictions_per_seq
-        found = {
-            "input_word_ids": spec("int32", seq),
-            "input_mask": spec("int32", seq),
-            "input_type_ids": spec("int32", seq),
-            "masked_lm_positions": spec("int32", slots),
-            "masked_lm_ids": spec("int32", slots),
-            "masked_lm_weights": spec("float32", slots),
-        }
+        found = masked_lm_spec(params.seq_length, params.max_predictions_per_seq)
         if params.use_next_sentence_label:
             found["next_sentence_labels"] = spec("int32", 1)
         if params.use_position_id:
-            found["position_ids"] = spec("int32", seq)
+            found["position_ids"] = spec("int32", params.seq_length)
         if params.packing is not None:
             return packed_spec(found, self.packing_fields(), self._room())
         return found

@@ -12,10 +12,11 @@ from provender.nlp.loaders.base import (
     Range,
     check_file_type,
     check_lengths,
+    masked_lm_spec,
     spec,
 )
 from provender.nlp.loaders.batching import (
-    decoded_batches,
+    DecodedBatches,
     reading_whole_batches,
     rebatched,
     rows_of,
@@ -146,19 +147,19 @@ class BertPretrainTextDataLoader(ConfiguredLoader):
         params = self._params
         tokenizer = WordPiece(params.vocab_file_path, params.lower_case, (CLS, SEP, MASK))
 
-        def batched(dataset: Any, context: Any) -> Any:
+        def batched(decoded: DecodedBatches, context: Any) -> Any:
             rows = rows_of(params, context)
             chunk = max(rows, _CHUNK)
             if params.use_next_sentence_label:
-                data = self._paired(dataset, context).rebatch(chunk)
+                data = self._paired(decoded, context).rebatch(chunk)
             else:
-                data = decoded_batches(dataset, self.features(), chunk)
+                data = decoded(chunk)
             masked = with_seeds(data, params.seed, context, self._masking(tokenizer))
             return rebatched(masked, rows, params)
 
         return reading_whole_batches(params, self.features(), batched).read(input_context)
 
-    def _paired(self, dataset: Any, context: Any) -> Any:
+    def _paired(self, decoded: DecodedBatches, context: Any) -> Any:
         """Pairs of sentences of one batch of documents after the other."""
         params = self._params
         replicas = context.num_replicas_in_sync if context is not None else 1
@@ -166,12 +167,11 @@ class BertPretrainTextDataLoader(ConfiguredLoader):
         self._check_pairs(documents)
         (name,) = params.text_field_names
 
-        def pair(seed: Any, decoded: Any) -> dict[str, Any]:
-            made = next_sentences(sentences(decoded[name]), seed)
+        def pair(seed: Any, texts: Any) -> dict[str, Any]:
+            made = next_sentences(sentences(texts[name]), seed)
             return {"first": made.first, "second": made.second, "is_next": made.is_next}
 
-        batches = decoded_batches(dataset, self.features(), documents)
-        return with_seeds(batches, params.seed, context, pair, stream=1)
+        return with_seeds(decoded(documents), params.seed, context, pair, stream=1)
 
     def _masking(self, tokenizer: WordPiece) -> Any:
         params = self._params
@@ -212,15 +212,7 @@ class BertPretrainTextDataLoader(ConfiguredLoader):
 
     def element_spec(self) -> dict[str, Any]:
         params = self._params
-        seq, slots = params.seq_length, params.max_predictions_per_seq
-        found = {
-            "input_word_ids": spec("int32", seq),
-            "input_mask": spec("int32", seq),
-            "input_type_ids": spec("int32", seq),
-            "masked_lm_positions": spec("int32", slots),
-            "masked_lm_ids": spec("int32", slots),
-            "masked_lm_weights": spec("float32", slots),
-        }
+        found = masked_lm_spec(params.seq_length, params.max_predictions_per_seq)
         if params.use_next_sentence_label:
             plain = params.next_sentence_labels_format == IS_NEXT
             found["next_sentence_labels"] = spec("bool") if plain else spec("int32", 1)

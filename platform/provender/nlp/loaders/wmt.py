@@ -17,7 +17,7 @@ from provender.nlp.loaders.base import (
     spec,
 )
 from provender.nlp.loaders.batching import (
-    decoded_batches,
+    DecodedBatches,
     reading_whole_batches,
     rebatched,
     rows_of,
@@ -98,20 +98,18 @@ class WMTDataLoader(ConfiguredLoader):
         """Batches, or with ``transform_and_batch`` off single examples; see `DataLoader.load`."""
         params = self._params
         if not params.transform_and_batch:
-            whole = reading_whole_batches(params, self.features(), self._untouched)
+            whole = reading_whole_batches(
+                params, self.features(), lambda decoded, _: decoded(_CHUNK).unbatch()
+            )
             return whole.read(input_context)
         model = SentencePiece(
             params.sentencepiece_model_path, add_eos=not self._cuts, needs=(), needs_eos=True
         )
 
-        def batched(dataset: Any, context: Any) -> Any:
-            data = decoded_batches(dataset, self.features(), _CHUNK)
-            return self._batched(self._tokenized(data, model), context)
+        def batched(decoded: DecodedBatches, context: Any) -> Any:
+            return self._batched(self._tokenized(decoded(_CHUNK), model), context)
 
         return reading_whole_batches(params, self.features(), batched).read(input_context)
-
-    def _untouched(self, dataset: Any, _: Any) -> Any:
-        return decoded_batches(dataset, self.features(), _CHUNK).unbatch()
 
     @property
     def _cuts(self) -> bool:

@@ -17,7 +17,7 @@ from provender.nlp.loaders.base import (
     spec,
 )
 from provender.nlp.loaders.batching import (
-    decoded_batches,
+    DecodedBatches,
     full_batches,
     reading_whole_batches,
     rebatched,
@@ -137,11 +137,10 @@ class XLNetPretrainDataLoader(ConfiguredLoader):
         """Batches; see `DataLoader.load`."""
         params = self._params
 
-        def batched(dataset: Any, context: Any) -> Any:
+        def batched(decoded: DecodedBatches, context: Any) -> Any:
             rows = rows_of(params, context)
             chunk = min(rows, _CHUNK)
-            data = decoded_batches(dataset, self.features(), chunk)
-            data = with_seeds(data, params.seed, context, self._predicted)
+            data = with_seeds(decoded(chunk), params.seed, context, self._predicted)
             if chunk == rows:
                 return full_batches(data, rows, params)
             return rebatched(data, rows, params)

@@ -179,6 +179,11 @@ class IndexedSource:
         self.state = state
         self.uneven: tuple[str, ...] = ()
 
+    @property
+    def files(self) -> tuple[RecordFile, ...]:
+        """All files, in order, source by source."""
+        return tuple(file for each in self._blocks for file in each.files)
+
     def input_state(self, step: Step = None) -> Any:
         """The state of the training, for `tf.train.Checkpoint` and as JSON.
 
@@ -244,9 +249,7 @@ class IndexedSource:
         """
         import tensorflow as tf
 
-        piece = HostSlice(
-            index, hosts, self.state.batch, 0, self._end(), drop_remainder=self._drop_remainder
-        )
+        piece = self.slice_of(index, hosts)
         size = self._block_size()
 
         def begin() -> tuple[Any, Any]:
@@ -283,6 +286,12 @@ class IndexedSource:
             tf.data.experimental.ExternalStatePolicy.IGNORE
         )
         return dataset.with_options(settings)
+
+    def slice_of(self, index: int, hosts: int) -> HostSlice:
+        """The places of one host, from the first step on; see `dataset`."""
+        return HostSlice(
+            index, hosts, self.state.batch, 0, self._end(), drop_remainder=self._drop_remainder
+        )
 
     def _end(self) -> int | None:
         return None if self._fixed is None else self._fixed.stop

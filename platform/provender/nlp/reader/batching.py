@@ -7,6 +7,7 @@ from typing import Any
 
 from provender.errors import SettingsError
 from provender.nlp.config import DataConfig
+from provender.nlp.reader.even import Counts, as_many_batches
 from provender.nlp.reader.mixtures import Combine
 from provender.nlp.reader.parsing import Parsing
 from provender.nlp.reader.sharing import batch_rows
@@ -59,8 +60,21 @@ def _combined(sources: Mapping[str, Dataset], combine: Combine | None) -> Datase
     return combine(sources) if combine is not None else next(iter(sources.values()))
 
 
-def batches(data: Dataset, params: DataConfig, parsing: Parsing, input_context: Any) -> Dataset:
+def batches(
+    data: Dataset,
+    params: DataConfig,
+    parsing: Parsing,
+    input_context: Any,
+    counts: Counts | None = None,
+) -> Dataset:
     """Batching and what follows.
+
+    Args:
+        data: see `examples`.
+        params: the configuration.
+        parsing: the functions.
+        input_context: which pipeline this is.
+        counts: records of this pipeline and of others, where hosts evaluate together.
 
     Raises:
         SettingsError: the batch size cannot be divided among the replicas, or the data is known
@@ -77,7 +91,9 @@ def batches(data: Dataset, params: DataConfig, parsing: Parsing, input_context: 
             assert parsing.pack_fn is not None
             data = data.batch(params.packing.buffer_size)
         else:
-            data = _batched(data, rows, params)
+            # A sample or a filter leaves numbers that no other host knows.
+            whole = parsing.sample_fn is None and parsing.filter_fn is None
+            data = _batched(data, rows, params, counts if whole else None)
         if late:
             data = data.map(parsing.batch, num_parallel_calls=tf.data.AUTOTUNE)
         if params.packing is not None:
@@ -88,7 +104,9 @@ def batches(data: Dataset, params: DataConfig, parsing: Parsing, input_context: 
     return data
 
 
-def _batched(data: Dataset, rows: int, params: DataConfig) -> Dataset:
+def _batched(data: Dataset, rows: int, params: DataConfig, counts: Counts | None) -> Dataset:
+    if counts is not None:
+        return as_many_batches(data, rows, counts)
     if params.is_training or not params.drop_remainder:
         return data.batch(rows, drop_remainder=params.drop_remainder)
     import tensorflow as tf

@@ -7,7 +7,7 @@ so the hosts of a job read every record once in each.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,9 @@ _FOR_EVER = 1 << 62
 _OPEN = 16
 """Units read in turns where nothing is said: a fixed number, or the order would depend on the
 machine."""
+
+_BUFFER = 256 << 10
+"""Bytes that are read of a file at a time."""
 
 _SECOND = 1
 """The second half of seeds, so that no seed means the pair that TensorFlow takes for none."""
@@ -48,7 +51,7 @@ class Epochs:
         read: Callable[..., Any],
         prepare: Callable[[Any], Any] | None = None,
     ) -> Any:
-        """The records.
+        """The records of units.
 
         Args:
             units: nested arrays, one entry a unit, shape ``[units]`` each.
@@ -61,12 +64,53 @@ class Epochs:
         import tensorflow as tf
 
         count = len(tf.nest.flatten(units)[0])
-        repeats = bool(self.params.is_training) and not self.params.cache
 
         def in_order(order: Any) -> Any:
             chosen = tf.nest.map_structure(lambda each: tf.gather(each, order), units)
             data = tf.data.Dataset.from_tensor_slices(chosen)
-            return self._records(prepare(data) if prepare else data, count, read)
+            return self._in_turns(prepare(data) if prepare else data, self._mine(count), read)
+
+        return self._of_epochs(count, in_order)
+
+    def read_files(self, addresses: Sequence[str], compression: str = "") -> Any:
+        """The records of whole TFRecord files that TensorFlow opens itself; see `read`.
+
+        Opening a file by a function of the dataset costs as much as reading some hundred records.
+        So in training each of the files that are open at a time is followed by the next of its
+        row, read by the same operation. Files of one size come in the order that `read` gives.
+
+        Args:
+            addresses: the files.
+            compression: see `tf.data.TFRecordDataset`.
+        """
+        import tensorflow as tf
+
+        files = tf.constant(list(addresses))
+        mine = self._mine(len(addresses))
+        rows = mine
+        if self.params.is_training:
+            rows = min(mine, self.params.cycle_length or _OPEN)
+
+        def in_order(order: Any) -> Any:
+            filled = tf.pad(order, [[0, -mine % max(rows, 1)]], constant_values=-1)
+            by_row = tf.transpose(tf.reshape(filled, [-(-mine // max(rows, 1)), rows]))
+            return self._in_turns(tf.data.Dataset.from_tensor_slices(by_row), rows, read)
+
+        def read(numbers: Any) -> Any:
+            return records_of(tf.gather(files, tf.boolean_mask(numbers, numbers >= 0)), compression)
+
+        return self._of_epochs(len(addresses), in_order)
+
+    def _of_epochs(self, count: int, in_order: Callable[[Any], Any]) -> Any:
+        """The records of one epoch after the other.
+
+        Args:
+            count: units there are.
+            in_order: numbers of the units of this pipeline, in order -> dataset of their records.
+        """
+        import tensorflow as tf
+
+        repeats = bool(self.params.is_training) and not self.params.cache
 
         def one(order_seed: Any, record_seed: Any, epoch: Any) -> Any:
             data = in_order(self.mine(count, order_seed, epoch))
@@ -115,18 +159,21 @@ class Epochs:
     def _turns(self, order: Any) -> Any:
         return order if self.by_record else order[self.share.index :: self.share.count]
 
-    def _records(self, units: Any, count: int, read: Callable[..., Any]) -> Any:
+    def _mine(self, count: int) -> int:
+        """Units of this pipeline, of so many: those of the pipeline that has the most."""
+        return count if self.by_record else len(range(self.share.index, count, self.share.count))
+
+    def _in_turns(self, units: Any, count: int, read: Callable[..., Any]) -> Any:
         import tensorflow as tf
 
         params = self.params
         turns = self.by_record and self.share.count > 1
-        mine = count if self.by_record else -(-count // self.share.count)
-        if mine == 1:
+        if count == 1:
             data = units.flat_map(read)
         else:
             data = units.interleave(
                 read,
-                cycle_length=params.cycle_length or min(mine, _OPEN),
+                cycle_length=params.cycle_length or min(max(count, 1), _OPEN),
                 block_length=params.block_length,
                 # Handing single records from thread to thread costs more than all else together,
                 # and a local disk reads ahead without threads.
@@ -135,6 +182,21 @@ class Epochs:
                 deterministic=(True if turns else params.deterministic) if self.remote else None,
             )
         return data.shard(self.share.count, self.share.index) if turns else data
+
+
+def records_of(files: Any, compression: str) -> Any:
+    """The records of files, one file after the other.
+
+    Args:
+        files: addresses, string [] or ``[files]``.
+        compression: see `tf.data.TFRecordDataset`, which is a dataset of datasets of single files.
+    """
+    import tensorflow as tf
+
+    variant = tf.raw_ops.TFRecordDataset(
+        filenames=tf.reshape(files, [-1]), compression_type=compression, buffer_size=_BUFFER
+    )
+    return tf.data.experimental.from_variant(variant, tf.TensorSpec([], tf.string))
 
 
 def drawn(seed: int | None) -> Any:

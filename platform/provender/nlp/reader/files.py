@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provender.errors import SettingsError
 from provender.nlp.config import DataConfig
-from provender.nlp.reader.epochs import Epochs
-from provender.nlp.reader.mismatch import checking_first
-from provender.nlp.reader.pieces import Piece, cut, read_piece
+from provender.nlp.reader.epochs import Epochs, records_of
+from provender.nlp.reader.even import Counts, even_ranges
+from provender.nlp.reader.mismatch import Places
+from provender.nlp.reader.pieces import Piece, cut, read_piece, units_of
 from provender.nlp.reader.service import DataService
 from provender.nlp.reader.sharing import Share, agreed_seed
 from provender.nlp.reader.streaming import is_remote, opens_natively, stream_piece
+from provender.store.paths import split_scheme
 
 if TYPE_CHECKING:
     from provender.data.sources.access import DataFile
+    from provender.settings import Settings
 
 _LOG = logging.getLogger("provender.nlp")
+_GZIP = "GZIP"
 _PIECES = 8
 """Pieces a host reads in an epoch of training where there are fewer files than hosts: enough to
 mix what each host sees from epoch to epoch."""
@@ -44,9 +49,7 @@ def dataset_fn_of(file_type: str) -> Callable[..., Any] | None:
 
 def compressed_records(names: Any) -> Any:
     """The records of TFRecord files that are compressed with GZIP."""
-    import tensorflow as tf
-
-    return tf.data.TFRecordDataset(names, compression_type="GZIP")
+    return records_of(names, _GZIP)
 
 
 class FileSource:
@@ -58,12 +61,15 @@ class FileSource:
     one does. Files that only ``dataset_fn`` understands cannot be cut; then every host reads all
     of them and keeps its turns of the records.
 
+    In evaluation hosts share the records evenly, by number, where these can be counted: in plain
+    files on this machine.
+
     Args:
         files: what is read, in order.
         params: the configuration.
         service: whether the workers of a tf.data service read.
         dataset_fn: file name -> dataset of records; None for plain TFRecord files.
-        features: what records must hold, where that is declared.
+        settings: of the project, whose home keeps where the records of counted files begin.
 
     Raises:
         SettingsError: the files are empty, or cannot be read in the way that is asked for.
@@ -75,14 +81,15 @@ class FileSource:
         params: DataConfig,
         service: DataService,
         dataset_fn: Callable[..., Any] | None = None,
-        features: Mapping[str, Any] | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.files = tuple(files)
         self._params = params
         self._served = service.address is not None
         self._sharding = params.sharding and not self._served
         self._dataset_fn = None if _is_plain(dataset_fn) else dataset_fn
-        self._features = features
+        self._settings = settings
+        self._offsets: list[Any] = []
         self._streamed = not all(opens_natively(each.url) for each in self.files)
         self._refuse_unreadable(service)
 
@@ -110,6 +117,8 @@ class FileSource:
     def read(self, input_context: Any) -> Any:
         """The records of one input pipeline."""
         share = Share.of(input_context, self._sharding)
+        if self._counts(share):
+            return self._even(share)
         names = [each.url for each in self.files]
         seed = None if self._served else agreed_seed(self._params.seed, names)
         epochs = Epochs(self._params, share, seed, remote=any(map(is_remote, names)))
@@ -126,6 +135,48 @@ class FileSource:
             return self._whole(replace(epochs, by_record=True))
         return self._cut(share, epochs)
 
+    def counts(self, input_context: Any) -> Counts | None:
+        """See `provender.nlp.reader.sources.Source.counts`."""
+        share = Share.of(input_context, self._sharding)
+        if self._params.drop_remainder or not self._counts(share):
+            return None
+        return Counts.of(sum(len(each) - 1 for each in self._counted()), share)
+
+    def _counts(self, share: Share) -> bool:
+        """Whether records are shared out by number."""
+        local = all(split_scheme(each.url)[0] == "file" for each in self.files)
+        plain = self._dataset_fn is None and local and not self._streamed
+        return plain and share.count > 1 and not self._params.is_training
+
+    def _counted(self) -> list[Any]:
+        """The offsets of the records of each file; found once."""
+        if not self._offsets:
+            from provender.nlp.order.indexing import offsets_of
+            from provender.settings import load_settings
+
+            home = (self._settings or load_settings()).home
+            paths = [Path(split_scheme(each.url)[1]) for each in self.files]
+            self._offsets = [offsets_of(each, home) for each in paths]
+        return self._offsets
+
+    def _even(self, share: Share) -> Any:
+        import tensorflow as tf
+
+        offsets = self._counted()
+        lengths = [len(each) - 1 for each in offsets]
+        ranges = even_ranges(
+            lengths, share, self._params.drop_remainder, str(self._params.input_path)
+        )
+        if not ranges:
+            return tf.data.Dataset.from_tensor_slices(tf.constant([], tf.string))
+        pieces = [
+            Piece(self.files[at].url, int(offsets[at][first]), int(offsets[at][last]))
+            for at, first, last in ranges
+        ]
+        data = Epochs(self._params, Share(), 0).read(units_of(pieces), read_piece)
+        mine = sum(last - first for _, first, last in ranges)
+        return data.apply(tf.data.experimental.assert_cardinality(mine))
+
     def _cut(self, share: Share, epochs: Epochs) -> Any:
         train = bool(self._params.is_training)
         pieces = cut(self.files, share.count * (_PIECES if train else 1))
@@ -135,29 +186,29 @@ class FileSource:
                 where=self.files[0].name,
                 hint="Use fewer hosts, or sharding: false to let each read all of them.",
             )
-        read = stream_piece if self._streamed else read_piece
-        return self._units(pieces, read, epochs)
+        return epochs.read(units_of(pieces), stream_piece if self._streamed else read_piece)
 
     def _whole(self, epochs: Epochs) -> Any:
-        pieces = tuple(Piece(each.url, 0, each.size) for each in self.files)
         if self._streamed:
-            return self._units(pieces, stream_piece, epochs)
-        return self._units(pieces, lambda address, start, stop: self._open(address), epochs)
+            return epochs.read(self._units(), stream_piece)
+        addresses = [each.url for each in self.files]
+        if self._dataset_fn is None or self._dataset_fn is compressed_records:
+            compression = "" if self._dataset_fn is None else _GZIP
+            return epochs.read_files(addresses, compression)
+        return epochs.read(self._units(), self._open)
 
-    def _open(self, address: Any) -> Any:
+    def _open(self, address: Any, *_: Any) -> Any:
         import tensorflow as tf
 
         return (self._dataset_fn or tf.data.TFRecordDataset)(address)
 
-    def _units(self, pieces: Sequence[Piece], read: Callable[..., Any], epochs: Epochs) -> Any:
-        import tensorflow as tf
+    def _units(self) -> Any:
+        return units_of([Piece(each.url, 0, each.size) for each in self.files])
 
-        units = (
-            tf.constant([each.address for each in pieces]),
-            tf.constant([each.start for each in pieces], tf.int64),
-            tf.constant([each.stop for each in pieces], tf.int64),
-        )
-        return epochs.read(units, checking_first(read, self._features))
+    def places(self) -> Places:
+        """The files."""
+        read = stream_piece if self._streamed else self._open
+        return Places(str(self._params.input_path), self._units(), read)
 
 
 def _is_plain(dataset_fn: Callable[..., Any] | None) -> bool:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 from provender.errors import SettingsError
 from provender.nlp.config import DataConfig
 from provender.nlp.reader.consumption import note_reading
+from provender.nlp.reader.epochs import records_of
+from provender.nlp.reader.even import Counts
+from provender.nlp.reader.mismatch import Places
 
 if TYPE_CHECKING:
     from provender.nlp.order import IndexedSource
@@ -64,6 +67,34 @@ class GlobalSource:
             if reference:
                 note_reading(reference, self._params.tfds_split, index, count, self._settings)
         return self.indexed.dataset(index, count)
+
+    def counts(self, input_context: Any) -> Counts | None:
+        """See `provender.nlp.reader.sources.Source.counts`."""
+        hosts = input_context.num_input_pipelines if input_context is not None else 1
+        if self._params.is_training or self._params.drop_remainder or hosts == 1:
+            return None
+        found = [len(self.indexed.slice_of(each, hosts)) for each in range(hosts)]
+        return Counts(found[input_context.input_pipeline_id], max(found))
+
+    def places(self) -> Places:
+        """The files, as they are found on this machine."""
+        import numpy as np
+        import tensorflow as tf
+
+        files = self.indexed.files
+
+        def path_of(number: int) -> bytes:
+            return str(files[number].found()[0]).encode()
+
+        def located(number: Any) -> Any:
+            return tf.ensure_shape(tf.numpy_function(path_of, [number], tf.string), [])
+
+        return Places(
+            str(self._params.version or self._params.input_path),
+            np.arange(len(files)),
+            lambda path: records_of(path, ""),
+            lambda numbers: numbers.map(located),
+        )
 
 
 def _inputs(params: DataConfig) -> Any:

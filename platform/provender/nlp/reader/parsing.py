@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from provender.errors import SettingsError
+from provender.nlp.reader.mismatch import Places, decoded
 
 Dataset = Any
 Function = Callable[..., Any]
@@ -18,8 +19,8 @@ _CHUNK = 64
 def undecoded(record: Any) -> Any:
     """The `decoder_fn` of a reader whose later functions take records as they were read.
 
-    Given with `features`, these only say what the first record of each file must hold. It is known
-    to the reader, which spares itself a map over single records.
+    `features` then serve `InputReader.decode`. It is known to the reader, which spares itself a map
+    over single records.
     """
     return record
 
@@ -31,6 +32,7 @@ class Parsing:
     Attributes:
         decoded: whether the source gives decoded examples (TFDS), so that `features` have
             nothing to do.
+        places: where the records are from, for messages.
     """
 
     decoder_fn: Function | None = None
@@ -43,8 +45,15 @@ class Parsing:
     postprocess_fn: Function | None = None
     pack_fn: Function | None = None
     decoded: bool = False
+    places: Sequence[Places] = ()
 
     def __post_init__(self) -> None:
+        if self.features is not None and self.decoder_fn not in (None, undecoded):
+            raise SettingsError(
+                "Both features and a decoder_fn are given, and each says how records are decoded.",
+                where="features",
+                hint="Leave out one of the two.",
+            )
         if self.batch_parser_fn is None or self.in_batches or self.in_chunks:
             return
         if self.parser_fn is None or self.features is None:
@@ -90,10 +99,16 @@ class Parsing:
 
     def batch(self, records: Any) -> Any:
         """Decodes and parses a batch of records."""
+        examples = records if self.decoded else self.examples(records)
+        return self.batch_parser_fn(examples) if self.batch_parser_fn else examples
+
+    def examples(self, records: Any) -> Any:
+        """Decodes a batch of records, or a single one, as the features say."""
         import tensorflow as tf
 
-        decoded = records if self.decoded else tf.io.parse_example(records, self._declared)
-        return self.batch_parser_fn(decoded) if self.batch_parser_fn else decoded
+        # Nothing in it is for AutoGraph to rewrite, and looking for it takes a second.
+        plain = tf.autograph.experimental.do_not_convert(decoded)
+        return plain(records, self._declared, self.places)
 
     def chunked(self, data: Dataset) -> Dataset:
         """Decodes and parses records some at a time; gives single examples."""
@@ -109,13 +124,9 @@ class Parsing:
             return data.map(self.decoder_fn, num_parallel_calls=tf.data.AUTOTUNE)
         if self.features is None or self.decoded:
             return data
-        declared = self._declared
         if self._plain:
-            return _by_chunks(data, lambda records: tf.io.parse_example(records, declared))
-        return data.map(
-            lambda record: tf.io.parse_single_example(record, declared),
-            num_parallel_calls=tf.data.AUTOTUNE,
-        )
+            return _by_chunks(data, self.examples)
+        return data.map(self.examples, num_parallel_calls=tf.data.AUTOTUNE)
 
     def parse(self, data: Dataset) -> Dataset:
         """Parses decoded examples one by one."""

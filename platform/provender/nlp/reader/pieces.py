@@ -75,6 +75,17 @@ def _beginnings(file: DataFile, places: Sequence[int]) -> list[int]:
     return [file.size if each is None else each for each in found]
 
 
+def units_of(pieces: Sequence[Piece]) -> Any:
+    """Pieces as `provender.nlp.reader.epochs.Epochs` reads them: addresses, starts, stops."""
+    import tensorflow as tf
+
+    return (
+        tf.constant([each.address for each in pieces]),
+        tf.constant([each.start for each in pieces], tf.int64),
+        tf.constant([each.stop for each in pieces], tf.int64),
+    )
+
+
 def read_piece(address: Any, start: Any, stop: Any) -> Any:
     """The records of a piece, by TensorFlow itself; for addresses that it can open.
 

@@ -49,8 +49,8 @@ class InputReader:
         transform_and_batch_fn: (dataset of examples, input context) -> dataset of batches.
         postprocess_fn: batch -> batch.
         features: name -> `tf.io.FixedLenFeature`, `VarLenFeature` ...: how records are decoded.
-            Examples of ``tfds_name`` come decoded. With a `decoder_fn` they only say what the first
-            record of each file must hold.
+            Examples of ``tfds_name`` come decoded. A record without what they declare is an error
+            that names its file.
         batch_parser_fn: parses a decoded batch; gives for each row what `parser_fn` gives. Either
             is called, whichever suits.
         pack_fn: (dataset of parsed buffers of ``params.packing.buffer_size`` examples, rows of a
@@ -93,7 +93,7 @@ class InputReader:
             params = params.replace(seed=None)
         self._params = params
         self._sources = sources_of(
-            params, self._service, dataset_fn, features, settings, combine_fn is not None
+            params, self._service, dataset_fn, settings, combine_fn is not None
         )
         self._combine = combine_fn or combiner(params)
         self._parsing = Parsing(
@@ -107,6 +107,7 @@ class InputReader:
             postprocess_fn,
             pack_fn,
             decoded=bool(params.tfds_name),
+            places=[each.places() for each in self._sources.values()],
         )
 
     def read(self, input_context: Any = None, dataset: Any = None) -> Dataset:
@@ -132,10 +133,28 @@ class InputReader:
         data = examples(sources, params, self._parsing, combine)
         if params.apply_tf_data_service_before_batching:
             data = self._service.apply(data, input_context)
-        data = batches(data, params, self._parsing, input_context)
+        counts = None
+        if dataset is None and SINGLE in self._sources:
+            counts = self._sources[SINGLE].counts(input_context)
+        data = batches(data, params, self._parsing, input_context, counts)
         if not params.apply_tf_data_service_before_batching:
             data = self._service.apply(data, input_context)
         return with_options(data, params)
+
+    def decode(self, records: Any) -> Any:
+        """Decodes records by `features`, for a `transform_and_batch_fn` that is given them as read.
+
+        Args:
+            records: serialized examples, string ``[rows]`` or ``[]``.
+
+        Returns:
+            Feature name -> tensor, as `tf.io.parse_example` gives it.
+
+        Raises:
+            tf.errors.InvalidArgumentError: when the graph runs, a record does not hold what is
+                declared; names its file, what was found and what is expected.
+        """
+        return self._parsing.examples(records)
 
     def _given(self, dataset: Any) -> dict[str, Dataset]:
         """What the caller reads itself, shuffled as a source of ours would be."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from provender.nlp.config import DataConfig
+from provender.nlp.reader.even import Counts
+from provender.nlp.reader.mismatch import Places
 from provender.nlp.reader.service import DataService
 
 if TYPE_CHECKING:
@@ -22,12 +24,22 @@ class Source(Protocol):
         """The records of one input pipeline: shared out, shuffled and repeated as configured."""
         ...
 
+    def counts(self, input_context: Any) -> Counts | None:
+        """Records of this host and of others, in an evaluation that leaves none out.
+
+        None where they are not counted, or there is one host.
+        """
+        ...
+
+    def places(self) -> Places:
+        """Where its records are, to find one of them again."""
+        ...
+
 
 def sources_of(
     params: DataConfig,
     service: DataService,
     dataset_fn: Callable[..., Any] | None,
-    features: Mapping[str, Any] | None,
     settings: Settings | None,
     has_combine_fn: bool = False,
 ) -> dict[str, Source]:
@@ -37,7 +49,6 @@ def sources_of(
         params: the configuration.
         service: whether its workers read, and not this process.
         dataset_fn: file name -> dataset of records; None for TFRecord files.
-        features: what records must hold, where that is declared.
         settings: of the project.
         has_combine_fn: whether the caller combines the sources of a mixture itself.
 
@@ -54,7 +65,7 @@ def sources_of(
 
     if params.input_path:
         return {
-            name: FileSource(matching(each), params, service, dataset_fn, features)
+            name: FileSource(matching(each), params, service, dataset_fn, settings)
             for name, each in _named(params.input_path).items()
         }
     if params.tfds_name:
@@ -66,8 +77,7 @@ def sources_of(
 
     references = _named(params.version)
     return {
-        name: VersionSource(each, params, service, features, settings)
-        for name, each in references.items()
+        name: VersionSource(each, params, service, settings) for name, each in references.items()
     }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from provender.nlp.config import DataConfig
+from provender.nlp.reader.even import Counts
+from provender.nlp.reader.mismatch import Places
 from provender.nlp.reader.service import DataService
 from provender.nlp.reader.sharing import Share, agreed_seed
 
@@ -35,6 +37,9 @@ class TfdsSource:
 
         params = self._params
         share = Share.of(input_context, self._sharding)
+        split = self._part(share)
+        if split is not None:
+            return self._load(tfds.ReadConfig(**self._turns(), skip_prefetch=True), split)
         repeats = bool(params.is_training) and not params.cache
         by_record = self._files() < share.count
         context = None
@@ -44,8 +49,7 @@ class TfdsSource:
         # of a service each read everything, and need different ones.
         agreed = agreed_seed(params.seed, [self._name, params.tfds_split])
         config = tfds.ReadConfig(
-            interleave_cycle_length=params.cycle_length or tf.data.AUTOTUNE,
-            interleave_block_length=params.block_length,
+            **self._turns(),
             input_context=context,
             shuffle_seed=None if self._served else agreed,
             repeat_filenames=repeats and not by_record,
@@ -60,14 +64,53 @@ class TfdsSource:
             data = data.shuffle(params.shuffle_buffer_size, seed=params.seed)
         return data
 
-    def _load(self, config: Any) -> Any:
+    def places(self) -> Places:
+        """Its name: TFDS decodes its own files."""
+        return Places(self._name)
+
+    def _turns(self) -> dict[str, Any]:
+        import tensorflow as tf
+
+        return {
+            "interleave_cycle_length": self._params.cycle_length or tf.data.AUTOTUNE,
+            "interleave_block_length": self._params.block_length,
+        }
+
+    def _part(self, share: Share) -> Any:
+        """The part of the split that one host evaluates; None where hosts share in other ways."""
+        import tensorflow_datasets as tfds
+
+        if self._params.is_training or share.count == 1 or self._examples() is None:
+            return None
+        return tfds.even_splits(
+            self._params.tfds_split, share.count, drop_remainder=self._params.drop_remainder
+        )[share.index]
+
+    def _examples(self) -> int | None:
+        """Examples of the split; None where that is not known."""
+        if self._name.startswith(_UNPREPARED):
+            return None
+        builder = self._opened()
+        builder.download_and_prepare()
+        if not builder.info.splits:
+            return None
+        return int(builder.info.splits[self._params.tfds_split].num_examples)
+
+    def counts(self, input_context: Any) -> Counts | None:
+        """See `provender.nlp.reader.sources.Source.counts`."""
+        share = Share.of(input_context, self._sharding)
+        if self._params.drop_remainder or self._part(share) is None:
+            return None
+        return Counts.of(self._examples() or 0, share)
+
+    def _load(self, config: Any, split: Any = None) -> Any:
         import tensorflow_datasets as tfds
 
         params = self._params
         skipped = [each.strip() for each in params.tfds_skip_decoding_feature.split(",")]
         decoders = {name: tfds.decode.SkipDecoding() for name in skipped if name}
         options = {
-            "split": params.tfds_split,
+            "split": params.tfds_split if split is None else split,
             "as_supervised": params.tfds_as_supervised,
             "shuffle_files": bool(params.is_training),
             "decoders": decoders or None,

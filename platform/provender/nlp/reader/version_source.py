@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,9 @@ from provender.errors import SettingsError
 from provender.nlp.config import DataConfig
 from provender.nlp.reader.consumption import note_reading
 from provender.nlp.reader.epochs import Epochs
-from provender.nlp.reader.mismatch import checking_first
-from provender.nlp.reader.pieces import Piece, read_piece
+from provender.nlp.reader.even import Counts, even_ranges
+from provender.nlp.reader.mismatch import Places
+from provender.nlp.reader.pieces import Piece, read_piece, units_of
 from provender.nlp.reader.service import DataService
 from provender.nlp.reader.sharing import Share, agreed_seed
 from provender.nlp.reader.streaming import is_remote
@@ -29,14 +30,13 @@ class VersionSource:
     The version is leased until the process ends. Under a job's name (the environment's
     PROVENDER_JOB) what it reads is noted in the catalog, as `provender.load` does.
 
-    How many records each file holds is known. So where batches must be full and each host's
-    records come once, every host gets the same number of them.
+    How many records each file holds is known, so in evaluation hosts share them evenly: where
+    batches must be full, every host gets the same number of them.
 
     Args:
         reference: the version, see `provender.refs`.
         params: the configuration; its ``tfds_split`` says which examples.
         service: whether the workers of a tf.data service read.
-        features: what records must hold, where that is declared.
         settings: of the project.
 
     Raises:
@@ -50,7 +50,6 @@ class VersionSource:
         reference: str,
         params: DataConfig,
         service: DataService,
-        features: Mapping[str, Any] | None = None,
         settings: Settings | None = None,
     ) -> None:
         from provender.api import open_catalog
@@ -69,7 +68,6 @@ class VersionSource:
         self._params = params
         self._served = service.address is not None
         self._sharding = params.sharding and not self._served
-        self._features = features
         self._settings = settings or load_settings()
         catalog = open_catalog(self._settings)
         self.version = find_version(catalog, DatasetRef.parse(reference))
@@ -118,6 +116,13 @@ class VersionSource:
             return data
         return data.apply(tf.data.experimental.assert_cardinality(sum(map(len, pieces))))
 
+    def counts(self, input_context: Any) -> Counts | None:
+        """See `provender.nlp.reader.sources.Source.counts`."""
+        share = Share.of(input_context, self._sharding)
+        if self._params.is_training or self._params.drop_remainder or share.count == 1:
+            return None
+        return Counts.of(sum(map(len, self._records)), share)
+
     def _pieces(self, share: Share) -> tuple[Sequence[Records], Share]:
         """The units, and how they are dealt out; a share of all where that is done already."""
         from provender.training.feed.plan import for_host
@@ -126,8 +131,11 @@ class VersionSource:
         if share.count == 1:
             return self._records, share
         if not params.is_training:
-            remainder: Any = "drop" if params.drop_remainder else "keep"
-            return for_host(self._records, share.index, share.count, remainder), Share()
+            if params.drop_remainder:
+                return for_host(self._records, share.index, share.count), Share()
+            lengths = [len(each) for each in self._records]
+            ranges = even_ranges(lengths, share, False, self._reference)
+            return [_part(self._records[at], first, last) for at, first, last in ranges], Share()
         if len(self._records) >= share.count:
             return self._records, share
         records = sum(map(len, self._records))
@@ -147,22 +155,30 @@ class VersionSource:
         if not pieces:
             return tf.data.Dataset.from_tensor_slices(tf.constant([], tf.string))
         if isinstance(self._route, StreamRoute):
-            units = (
-                tf.constant(self._route.names(pieces)),
-                tf.constant([each.start for each in pieces], tf.int64),
-                tf.constant([len(each) for each in pieces], tf.int64),
-            )
-            read = checking_first(self._route.read, self._features)
-            return epochs.read(units, read, self._route.files)
+            return epochs.read(self._streamed(pieces), self._route.read, self._route.files)
         found = [self._bytes(each) for each in pieces]
-        places = (
-            tf.constant([each.address for each in found]),
-            tf.constant([each.start for each in found], tf.int64),
-            tf.constant([each.stop for each in found], tf.int64),
+        if all(each.whole for each in pieces):
+            return epochs.read_files([each.address for each in found])
+        return epochs.read(units_of(found), read_piece)
+
+    def _streamed(self, pieces: Sequence[Records]) -> Any:
+        import tensorflow as tf
+
+        return (
+            tf.constant(self._route.names(pieces)),
+            tf.constant([each.start for each in pieces], tf.int64),
+            tf.constant([len(each) for each in pieces], tf.int64),
         )
-        whole = all(each.whole for each in pieces)
-        read = _whole if whole else read_piece
-        return epochs.read(places, checking_first(read, self._features))
+
+    def places(self) -> Places:
+        """The shards."""
+        from provender.training.feed.routes import StreamRoute
+
+        if isinstance(self._route, StreamRoute):
+            units = self._streamed(self._records)
+            return Places(self._reference, units, self._route.read, self._route.files)
+        units = units_of([self._bytes(each) for each in self._records])
+        return Places(self._reference, units, read_piece)
 
     def _bytes(self, piece: Records) -> Piece:
         """Where the records of a piece lie in the file, by the version's offset index."""
@@ -171,6 +187,11 @@ class VersionSource:
             return Piece(address, 0, self._facts[piece.name].size)
         offsets = self._ranges.offsets(piece.name)
         return Piece(address, int(offsets[piece.start]), int(offsets[piece.stop]))
+
+
+def _part(piece: Records, first: int, last: int) -> Records:
+    """Some of the records of a piece, counted from its own first."""
+    return replace(piece, start=piece.start + first, stop=piece.start + last)
 
 
 def divided(pieces: Sequence[Records], parts: int) -> list[Records]:
@@ -197,10 +218,3 @@ def divided(pieces: Sequence[Records], parts: int) -> list[Records]:
                 border = next(borders, total)
         begin += len(each)
     return found
-
-
-def _whole(address: Any, start: Any, stop: Any) -> Any:
-    import tensorflow as tf
-
-    del start, stop
-    return tf.data.TFRecordDataset(address)
