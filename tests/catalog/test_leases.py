@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import signal
 import subprocess
 import sys
@@ -260,22 +258,10 @@ def test_whoever_builds_waits_for_removals_of_its_dataset(catalog):
         timer.join()
 
 
-def test_a_forked_child_has_a_keeper_of_its_own(catalog, publish):
+def test_a_forked_child_has_a_keeper_of_its_own(catalog, publish, at_once):
     version = publish()
-
-    def child(queue):
-        lease = catalog.lease(version.id, "child", wait=30)
-        queue.put((lease.held, lease.owner.pid == os.getpid()))
-        lease.close()
-
-    with catalog.lease(version.id, "parent", wait=30):
-        fork = multiprocessing.get_context("fork")
-        queue = fork.SimpleQueue()
-        process = fork.Process(target=child, args=(queue,))
-        process.start()
-        assert queue.get() == (True, True)
-        process.join()
-        assert [each.purpose for each in catalog.leases()] == ["parent"]
+    assert at_once("fork_with_a_lease", 1, version.id) == [["parent"]]
+    assert catalog.leases() == []
 
 
 def test_a_lease_by_url_needs_no_open_catalog(catalog, url, publish):

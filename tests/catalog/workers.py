@@ -103,6 +103,24 @@ def fork_after_use(url: str, number: int) -> Any:
         return len(catalog.runs())
 
 
+def fork_with_a_lease(url: str, number: int, version: str) -> Any:
+    """A child takes a lease and gives it back while its parent keeps one and a thread for it."""
+    with Catalog.open(url) as catalog, catalog.lease(version, "parent", wait=30) as lease:
+        assert lease.held
+        child = os.fork()
+        if child == 0:
+            try:
+                own = catalog.lease(version, "child", wait=30)
+                right = own.held and own.owner.pid == os.getpid()
+                own.close()
+                os._exit(0 if right else 2)
+            finally:
+                os._exit(1)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert status == 0, status
+        return [each.purpose for each in catalog.leases()]
+
+
 def _register(catalog: Catalog, number: str, fingerprint: str, stage: str | None) -> str:
     return catalog.register_version(
         "toy", None, number, fingerprint,

@@ -37,6 +37,7 @@ def test_the_code_of_the_page(tmp_path: Path) -> None:
         "HOME": str(tmp_path / "home"),
         "PROVENDER_HOME": str(tmp_path / "home"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PROVENDER_WORKERS": "1",
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
     built = subprocess.run(

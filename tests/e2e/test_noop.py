@@ -82,7 +82,7 @@ def watched(project: Project, *args: str, **extra: str) -> tuple[dict[str, Any],
     done = subprocess.run(
         [sys.executable, "-c", MODULES, str(report), "--json", *args],
         capture_output=True, text=True, timeout=120, check=False,
-        cwd=project.root, env=environment(project, **extra),
+        cwd=project.root, env=environment(project, PROVENDER_WORKERS="1", **extra),
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-3000:])
     return json.loads(done.stdout), set(json.loads(report.read_text()))
@@ -197,7 +197,7 @@ def test_why_says_old_and_new(pairs: Project, name: str) -> None:
     change, stage, parts = CHANGES[name]
     pairs.build()
     change(pairs)
-    said = command(pairs, "why", "pairs.py:Pairs", stage, COLUMNS="400").stdout
+    said = command(pairs, "why", "pairs.py:Pairs", stage, COLUMNS="4000").stdout
     for part in parts:
         assert part in said, said
     doc = json.loads(command(pairs, "--json", "why", "pairs.py:Pairs", stage).stdout)

@@ -10,11 +10,15 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 PLATFORM = Path(__file__).parents[3] / "platform"
+
+LOADED = ("pyarrow", "provender.catalog.catalog", "provender.data.dataset.core")
+"""What programs find loaded: all use it, and it is half a second."""
 
 HEAD = """
 import json, os, sys, time
@@ -129,7 +133,9 @@ class Lab:
         else:
             if text is not None:
                 self.write(HEAD + textwrap.dedent(text), name)
-            code, out, err = zygote().run(self, name)
+            code, out, err = zygote(*LOADED).run(
+                self.folder / name, self.folder, self.environment(), self.folder
+            )
         assert (code != 0) == fails, f"exit {code}\n{out}\n{err}"
         return Ran(self.calls() - before, told(out), out, err)
 
@@ -159,23 +165,34 @@ def _obey_permissions() -> None:
 
 
 class Zygote:
-    """See `tests.data.dataset.zygote`."""
+    """See `tests.data.dataset.zygote`.
 
-    def __init__(self) -> None:
+    Args:
+        modules: what it loads ahead.
+    """
+
+    def __init__(self, *modules: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("zygote.py"))],
+            [sys.executable, str(Path(__file__).with_name("zygote.py")), *modules],
             env={**os.environ, "PYTHONPATH": str(PLATFORM)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
 
-    def run(self, lab: Lab, name: str) -> tuple[int, str, str]:
-        out, err = lab.folder / "out.txt", lab.folder / "err.txt"
+    def run(
+        self, path: Path, cwd: Path, env: Mapping[str, str], outputs: Path
+    ) -> tuple[int, str, str]:
+        """Runs a program to its end; gives its exit code and what it wrote.
+
+        Args:
+            outputs: the folder for the files ``out.txt`` and ``err.txt``.
+        """
+        out, err = outputs / "out.txt", outputs / "err.txt"
         request = {
-            "path": str(lab.folder / name),
-            "cwd": str(lab.folder),
-            "env": lab.environment(),
+            "path": str(path),
+            "cwd": str(cwd),
+            "env": dict(env),
             "out": str(out),
             "err": str(err),
         }
@@ -192,9 +209,10 @@ class Zygote:
         self._process.wait()
 
 
-@functools.lru_cache(maxsize=1)
-def zygote() -> Zygote:
-    made = Zygote()
+@functools.cache
+def zygote(*modules: str) -> Zygote:
+    """One of them for the session, with these modules loaded ahead."""
+    made = Zygote(*modules)
     atexit.register(made.close)
     return made
 

@@ -1,29 +1,28 @@
 """A process that has the libraries loaded and runs each program in a fork of itself.
 
-Reads a JSON line ``{path, cwd, env, out, err}``, answers with ``{"exit": code}``. A program sees
-nothing of the ones before it; only the half second of imports is shared.
+Its arguments name modules to load ahead. Reads a JSON line ``{path, cwd, env, out, err}``, answers
+with ``{"exit": code}``. A program sees nothing of the ones before it; only the half second of
+imports is shared. Nothing runs in it while it forks but what the libraries' own threads do, and
+those are made for that; TensorFlow's are not, so it is not to be loaded ahead.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import runpy
 import sys
 import traceback
 
-import pyarrow as pa
-
-import provender.catalog.catalog
-import provender.data.dataset.core  # noqa: F401
-
-pa.array([1])  # loads pandas
-
 
 def run(request: dict) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
     for fd, name in ((1, "out"), (2, "err")):
         file = os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, fd)
@@ -46,6 +45,12 @@ def run(request: dict) -> None:
 
 
 def main() -> None:
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].array([1])  # loads pandas
+    assert "tensorflow" not in sys.modules
+    sys.argv[1:] = []
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:

@@ -59,8 +59,31 @@ def test_three_hundred_datasets_parse_quickly_and_always_alike(airflow: None, tm
     assert (one["dags"], one["heavy"], one["errors"]) == (300, [], {})
     assert one["hash"] == two["hash"], "a DAG gets a version only when its table changes"
     assert one["seconds"] < 30, "Airflow gives up on a file after 30 s"
+
+
+def test_a_changed_table_changes_its_own_dag(airflow: None, tmp_path: Path) -> None:
+    tables = "".join(
+        f'[datasets.set{i}]\nbuilder = "b.py:B{i}"\n[datasets.set{i}.airflow]\ntags = ["a"]\n'
+        for i in range(3)
+    )
+    folder = registry(tmp_path, tables)
+    before = serialized(folder)
+    assert serialized(folder) == before
     (tmp_path / "provender.toml").write_text(tables.replace('"a"]', '"c"]', 1))
-    assert parse(folder)["hash"] != one["hash"]
+    after = serialized(folder)
+    assert sorted(after) == [f"provender_set{i}" for i in range(3)]
+    assert [each for each in after if after[each] != before[each]] == ["provender_set0"]
+
+
+def serialized(folder: Path) -> dict[str, str]:
+    """The DAGs of a folder as Airflow stores them."""
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    dags = build(str(folder / "provender.py")).dags
+    return {
+        name: json.dumps(DagSerialization.serialize_dag(dag), sort_keys=True, default=str)
+        for name, dag in dags.items()
+    }
 
 
 def test_a_broken_table_breaks_its_own_dag_and_says_where(airflow: None, tmp_path) -> None:

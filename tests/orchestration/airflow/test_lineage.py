@@ -19,9 +19,13 @@ PASSWORD = "hunter2hunter2"
 
 
 def told(
-    project: AirflowProject, dag_id: str, file: Path, state: str, **connection: Any
+    project: AirflowProject, dag_id: str, file: Path, states: list[str], **connection: Any
 ) -> tuple[list[dict[str, Any]], str]:
-    """Runs a DAG twice with a connection to its catalog; gives all events, and all that was logged."""
+    """Runs a DAG with a connection to its catalog; gives all events, and all that was logged.
+
+    Args:
+        states: how each run is to end.
+    """
     transport = {"type": "file", "log_file_path": str(file), "append": True}
     environ = {
         **os.environ,
@@ -30,11 +34,12 @@ def told(
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
         "AIRFLOW_CONN_PROVENDER_CATALOG": json.dumps({**connection, "password": PASSWORD}),
     }
+    dags = str(project.root / "dags/provender.py")
     done = subprocess.run(
-        [sys.executable, lineage_program.__file__, str(project.root / "dags/provender.py"), dag_id],
+        [sys.executable, lineage_program.__file__, dags, dag_id, str(len(states))],
         capture_output=True, text=True, check=True, env=environ,
     )  # fmt: skip
-    assert f"ended: {[state, state]}" in done.stdout
+    assert f"ended: {states}" in done.stdout
     events = [json.loads(line) for line in file.read_text().splitlines()]
     return events, done.stdout + done.stderr + file.read_text()
 
@@ -46,7 +51,8 @@ def test_events_say_what_was_read_and_made_and_what_was_cached(
     # SQLite has no password, but what a connection holds must not show anywhere.
     place = str(project.root / "store/catalog.db")
     file = tmp_path / "events.jsonl"
-    events, all_of_it = told(project, dag, file, "success", conn_type="sqlite", host=place)
+    twice = ["success", "success"]
+    events, all_of_it = told(project, dag, file, twice, conn_type="sqlite", host=place)
     done: dict[str, list[dict[str, Any]]] = {}
     for event in events:
         if event["eventType"] == "COMPLETE":
@@ -75,7 +81,7 @@ def test_a_catalog_that_is_away_is_named_without_its_password(
     dag = project.dataset("unreached")
     where = {"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "login": "ada"}
     file = tmp_path / "events.jsonl"
-    _, all_of_it = told(project, dag, file, "failed", **where, schema="lineage")
+    _, all_of_it = told(project, dag, file, ["failed"], **where, schema="lineage")
     assert "CatalogError" in all_of_it and "127.0.0.1:1/lineage" in all_of_it
     assert PASSWORD not in all_of_it
 
