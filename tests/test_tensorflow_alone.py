@@ -54,6 +54,6 @@ def test_keras_is_imported_at_its_first_use() -> None:
 
 def test_another_thread_may_import_keras_meanwhile(tmp_path: Path) -> None:
     (tmp_path / "keras" / "src").mkdir(parents=True)
-    (tmp_path / "keras" / "__init__.py").write_text("from keras import src\n")
+    (tmp_path / "keras" / "__init__.py").write_text("import keras.src\n")
     (tmp_path / "keras" / "src" / "__init__.py").write_text("DENSE = 1\n")
     run(BESIDE_A_THREAD, str(tmp_path))
