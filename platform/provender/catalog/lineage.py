@@ -132,27 +132,24 @@ def _steps(
 
 
 _WALKED = """
-WITH RECURSIVE walk(step, border, seen) AS (
-    SELECT 0, given.ids, given.ids
+WITH RECURSIVE walk(step, border, seen, child, parent, via) AS (
+    SELECT 0, given.ids, given.ids, ARRAY[]::text[], ARRAY[]::text[], ARRAY[]::text[]
     FROM (SELECT ARRAY(SELECT json_array_elements_text(CAST(:seeds AS json))) AS ids) AS given
     UNION ALL
-    SELECT step + 1, beyond.ids, seen || beyond.ids
+    SELECT step + 1, beyond.ids, seen || beyond.ids, found.child, found.parent, found.via
     FROM walk, LATERAL (
-        SELECT ARRAY(
-            SELECT {far} FROM lineage WHERE {near} = ANY (walk.border)
-            EXCEPT SELECT unnest(walk.seen)
-        ) AS ids OFFSET 0
+        SELECT array_agg(child_id) AS child, array_agg(parent_id) AS parent, array_agg(e.via) AS via
+        FROM lineage AS e WHERE {near}_id = ANY (walk.border) OFFSET 0
+    ) AS found, LATERAL (
+        SELECT ARRAY(SELECT unnest(found.{far}) EXCEPT SELECT unnest(walk.seen)) AS ids OFFSET 0
     ) AS beyond
     WHERE step < :depth AND cardinality(border) > 0 AND cardinality(seen) <= :enough
 )
-SELECT child_id, parent_id, via FROM lineage
-WHERE {near} = ANY (ARRAY(
-    SELECT unnest(border) FROM walk WHERE step < :depth AND cardinality(seen) <= :enough
-))
+SELECT unnest(child), unnest(parent), unnest(via) FROM walk
 UNION ALL SELECT '', '', '' FROM walk WHERE step < :depth AND cardinality(seen) > :enough"""
-"""A row of the walk is a step: the nodes it came to, and all nodes so far. ``OFFSET 0`` keeps the
-planner from asking for a step's nodes once for each column they are in. A row of nothing is added
-where the walk ended because of ``enough``."""
+"""A row of the walk is a step: the nodes it came to, all nodes so far, and the edges it took, so that each
+edge is looked up once. ``OFFSET 0`` keeps the planner from doing so once for each column. A row of
+nothing is added where the walk ended because of ``enough``."""
 _ENDLESS = (1 << 31) - 1
 _CUT = LineageEdge("", "", None)
 
@@ -160,9 +157,9 @@ _CUT = LineageEdge("", "", None)
 def _steps_in_one(
     conn: Connection, seeds: Iterable[str], direction: Direction, depth: int, enough: int | None
 ) -> tuple[list[LineageEdge], bool]:
-    """`_steps` for PostgreSQL, where fifty queries cost more than what they find."""
-    near, far = _ends(direction)
-    query = sa.text(_WALKED.format(near=near.name, far=far.name))
+    """`_steps` for PostgreSQL, whose fifty answers would each have to come over the network."""
+    near, far = ("child", "parent") if direction == "up" else ("parent", "child")
+    query = sa.text(_WALKED.format(near=near, far=far))
     values = {
         "seeds": among(sorted(seeds)),
         "depth": min(depth, _ENDLESS),
