@@ -55,7 +55,8 @@ def documentation(folder: Path) -> list[list[str]]:
     """Documents of sentences: each file's paragraphs that no file before it had."""
     seen: set[str] = set()
     documents = []
-    files = [each for kind in ("*.html", "*.pod") for each in sorted(folder.rglob(kind))]
+    found = (each for kind in ("*.html", "*.pod") for each in sorted(folder.rglob(kind)))
+    files = [each for each in found if each.is_file()]
     for file in files:
         text = file.read_text(errors="ignore")
         if file.suffix == ".html":
