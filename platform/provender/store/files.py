@@ -106,8 +106,8 @@ def blocks_of(file: BinaryIO, size: int = BLOCK) -> Iterator[bytes]:
         yield block
 
 
-def sha256_of(path: str) -> str:
-    """The SHA-256 of a file, in hex."""
+def sha256_of(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 of a file's content, in hex."""
     with open(path, "rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Literal
 
 from provender.builders.download.checksums import Checksum, ChecksumFile, mismatch
-from provender.builders.download.digests import sha256_of
 from provender.builders.download.disk import read_json, write_json
 from provender.builders.download.fetch import Fetched, Progress, probe, transfer
 from provender.builders.download.locks import file_lock
@@ -27,6 +26,7 @@ from provender.builders.download.urls import (
     url_filename,
 )
 from provender.errors import DownloadError, InputError
+from provender.store.files import sha256_of
 
 Mode = Literal["online", "offline"]
 Upload = Callable[[Path, str], None]

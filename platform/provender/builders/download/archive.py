@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from provender.builders.download.digests import sha256_of
 from provender.errors import ArchiveError
+from provender.store.files import sha256_of
 
 NO_EXTRACT = "NO_EXTRACT"
 _SUFFIXES = (

@@ -10,8 +10,8 @@ from pathlib import Path
 from provender.builders.download.checksums import Checksum
 from provender.builders.download.disk import read_json, write_json
 from provender.errors import InputError
+from provender.store.files import sha256_of
 
-_CHUNK = 1 << 20
 # A file changed twice within one tick of its file system's clock looks the same both times, so the
 # digest of a file that is this young is not remembered.
 _RACY_NS = 2_000_000_000
@@ -85,15 +85,6 @@ class DigestMemory:
     def _entry(self, real: Path) -> Path:
         key = hashlib.sha256(os.fsencode(real)).hexdigest()[:40]
         return self._folder / key[:2] / f"{key}.json"
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's content, as hex."""
-    hasher = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            hasher.update(chunk)
-    return hasher.hexdigest()
 
 
 def _looks(info: os.stat_result) -> list[int]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provender.builders.download.checksums import Checksum
-from provender.builders.download.digests import DigestMemory, sha256_of
+from provender.builders.download.digests import DigestMemory
 from provender.errors import ChecksumMismatch, ManualFilesMissing
+from provender.store.files import sha256_of
 
 _MAGIC = frozenset("*?[")
 

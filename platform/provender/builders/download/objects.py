@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from provender.builders.download.checksums import Checksum
-from provender.builders.download.digests import DigestMemory, sha256_of
+from provender.builders.download.digests import DigestMemory
 from provender.builders.download.disk import disk_errors, ensure_space
 from provender.builders.download.urls import safe_filename
+from provender.store.files import sha256_of
 
 _INCOMING = ".incoming"
 _READ_ONLY = 0o444
