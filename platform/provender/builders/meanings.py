@@ -9,12 +9,17 @@ A builder class says it of its arguments by name:
     A file, a pattern, or a list of them; relative to the provender.toml that gives it, else to the
     working directory. It counts by content, wherever it lies. The constructor gets absolute paths,
     a list for a pattern or a list.
+``folder``
+    A folder, or names of several: ``{"glue/cola" = "data/cola"}``. It counts by the files in it, hidden
+    ones left out, by their names within it and their content, wherever it lies. The constructor gets
+    absolute paths.
 ``version``
     A published version, ``name[/config]:number`` or ``name@alias``; without either it is ``latest``.
     It counts by fingerprint, and becomes a parent of what is built. The constructor gets a mapping:
     ``name`` with the number, ``fingerprint``, ``store`` and ``path`` of the files, and ``splits``:
     name -> ``bytes`` and ``shards``, the names of the files, and ``lengths``, their examples. The
-    version is leased while a piece of the build is at work.
+    version is leased while a piece of the build is at work. Several have names, as folders do, and the
+    constructor gets a mapping of such mappings.
 ``name``
     What the project calls the dataset, for one class that serves under several names.
 
@@ -30,9 +35,10 @@ from typing import Any
 from provender.errors import BuilderError
 
 FILE = "file"
+FOLDER = "folder"
 VERSION = "version"
 NAME = "name"
-_KINDS = (FILE, VERSION, NAME)
+_KINDS = (FILE, FOLDER, VERSION, NAME)
 
 
 def arguments_of(cls: type) -> dict[str, str]:

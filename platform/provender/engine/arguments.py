@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from provender.builders.meanings import FILE, VERSION
+from provender.builders.meanings import FILE, FOLDER, VERSION
 from provender.errors import MissingFiles, UnknownReference
 from provender.fingerprint import Tree, combine
 from provender.refs import DatasetRef
@@ -21,6 +21,10 @@ from provender.refs import DatasetRef
 if TYPE_CHECKING:
     from provender.catalog import ShardRecord, VersionRecord
     from provender.engine.session import Session
+
+
+_TOLD_APART = 256
+"""Files of a folder up to which a reason for a rerun says which of them changed."""
 
 
 def resolve(session: Session) -> None:
@@ -34,7 +38,7 @@ def resolve(session: Session) -> None:
         session: just opened; changed here.
 
     Raises:
-        MissingFiles: an argument names no file.
+        MissingFiles: an argument names no file, or no folder with files.
         UnknownReference: an argument names no published version.
     """
     facts = session.facts
@@ -48,12 +52,21 @@ def resolve(session: Session) -> None:
             written[name] = _absolute(value, _base(session))
             live[name] = _files(name, written[name])
             contents[name] = _contents(session, name, live[name])
+        elif kind == FOLDER:
+            written[name] = live[name] = _absolute(value, _base(session))
+            contents[name] = {
+                label: content
+                for key, folder in _labelled(name, written[name])
+                for label, content in _folder(session, key, folder).items()
+            }
         elif kind == VERSION:
-            version = _version(session, name, value)
-            written[name], live[name] = version.name, _place(session, version)
-            contents[name] = {name: f"{version.name} {version.fingerprint}"}
-            session.parents = (*session.parents, version.id)
-            session.sources = (*session.sources, version.id)
+            found = {key: _version(session, key, each) for key, each in _labelled(name, value)}
+            written[name] = _as_given(value, [each.name for each in found.values()])
+            live[name] = _as_given(value, [_place(session, each) for each in found.values()])
+            contents[name] = {k: f"{each.name} {each.fingerprint}" for k, each in found.items()}
+            ids = tuple(dict.fromkeys(each.id for each in found.values()))
+            session.parents = (*session.parents, *ids)
+            session.sources = (*session.sources, *ids)
     steps = {
         step: replace(each, setting=_with_contents(each.setting, contents, each.arguments))
         for step, each in facts.steps.items()
@@ -78,9 +91,25 @@ def _base(session: Session) -> Path:
     return entry.file.parent.absolute() if entry and entry.file else Path.cwd()
 
 
+def _labelled(name: str, value: Any) -> list[tuple[str, Any]]:
+    """What an argument names, each with what to call it in reasons: one thing, or several by names."""
+    if isinstance(value, Mapping):
+        return [(f"{name}, {key}", each) for key, each in value.items()]
+    return [(name, value)]
+
+
+def _as_given(value: Any, found: Sequence[Any]) -> Any:
+    """What was found, in the form in which it was asked for."""
+    if isinstance(value, Mapping):
+        return dict(zip(value, found, strict=True))
+    return found[0]
+
+
 def _absolute(value: Any, base: Path) -> Any:
     if isinstance(value, str):
         return os.path.normpath(base / Path(value).expanduser())
+    if isinstance(value, Mapping):
+        return {key: _absolute(each, base) for key, each in value.items()}
     return [_absolute(each, base) for each in value]
 
 
@@ -108,6 +137,32 @@ def _contents(session: Session, name: str, files: str | Sequence[str]) -> dict[s
         return {name: session.sha256(Path(files))}
     # By number: a file counts by what is in it, not by its name.
     return {f"{name}, file {i}": session.sha256(Path(each)) for i, each in enumerate(files)}
+
+
+def _folder(session: Session, name: str, folder: str) -> dict[str, str]:
+    """Digests of the files of a folder, by names that a reason for a rerun is told with.
+
+    Raises:
+        MissingFiles: there is no such folder, or it is empty.
+    """
+    found: dict[str, str] = {}
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        for each in sorted(files):
+            if not each.startswith("."):
+                path = Path(place, each)
+                found[f"{name}, {path.relative_to(folder)}"] = session.sha256(path)
+    if not found:
+        missing = "is empty" if Path(folder).is_dir() else "is not there"
+        raise MissingFiles(
+            f"The folder that {name} names {missing}: {folder}.",
+            where=folder,
+            hint="A relative path starts from the folder of the provender.toml that gives it.",
+        )
+    if len(found) <= _TOLD_APART:
+        return found
+    whole = combine(name, found)
+    return {f"{name}, {len(found):,} files": whole.digest}
 
 
 def _version(session: Session, name: str, value: Any) -> VersionRecord:

@@ -83,6 +83,9 @@ class Project:
     def make(self, workers: int = 1, **given: Any) -> Made:
         return create(self.options(**given), workers=workers)
 
+    def read(self, name: str) -> bytes:
+        return (self.folder / name).read_bytes()
+
     def out(self, name: str) -> str:
         return str(self.folder / name)
 

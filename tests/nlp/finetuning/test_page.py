@@ -41,7 +41,7 @@ def test_options_and_their_defaults(name: str, options: Any) -> None:
     for each in dataclasses.fields(options):
         flag = each.name.replace("_", "-")
         assert told.pop(flag) in shown(each.default), flag
-    assert set(told) <= {"workers", "publish", "shards", "input-file"}
+    assert set(told) <= {"workers", "publish", "splits", "shards", "input-file"}
 
 
 def test_tasks_and_their_classes() -> None:

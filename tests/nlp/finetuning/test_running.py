@@ -100,7 +100,7 @@ def test_nothing_half_written(
 ) -> None:
     from provender.nlp.finetuning import tagging
 
-    (planned, _) = tagging.plan(project.options(**tagged))
+    (planned, _) = tagging.plan(project.options(**tagged), ("train", "eval"))
     broken = outputs.Planned(
         planned.key, planned.path, planned.source, planned.items, planned.total,
         kind(project.options(**tagged)),

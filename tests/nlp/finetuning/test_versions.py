@@ -15,7 +15,7 @@ from tests.nlp.finetuning.conftest import Project, ids, store_tfds
 import provender
 from provender.errors import ConflictError, SettingsError, UnknownReference
 from provender.nlp import get_data_loader
-from provender.nlp.finetuning import create
+from provender.nlp.finetuning import Options, create
 from provender.nlp.finetuning.publishing import publish
 from provender.nlp.loaders import SentencePredictionDataConfig
 from provender.settings import Settings
@@ -81,26 +81,37 @@ def test_a_version_in_place_of_a_dataset(project: Project, settings: Settings) -
         create(project.options(**asked, version_ref="none:1.0.0"), settings=settings)
 
 
-def make(project: Project) -> Any:
+def stored(project: Project, settings: Settings) -> dict[str, Any]:
+    """Options of COLA, in a folder of TFDS's."""
     rows = [{"sentence": each, "label": i, "idx": i} for i, each in enumerate(("the cat", "x y"))]
-    store_tfds(project.folder / "tfds", "glue/cola", {"train": rows, "validation": rows[:1]})
-    return project.make(
-        classification_task_name="COLA",
-        tfds_data_dir=project.out("tfds"),
-        eval_data_output_path=project.out("eval"),
-    )
+    splits = {"train": rows, "validation": rows[:1], "test": rows[1:]}
+    store_tfds(project.folder / "tfds", "glue/cola", splits)
+    return {
+        "classification_task_name": "COLA",
+        "tfds_data_dir": project.out("tfds"),
+        "vocab_file": project.vocab,
+        "max_seq_length": 16,
+    }
 
 
-def test_files_become_a_version(project: Project, settings: Settings) -> None:
-    made = make(project)
-    done = publish(made, "cola_tokens:1.0.0", settings=settings)
+def test_records_become_a_version(project: Project, settings: Settings) -> None:
+    flags = stored(project, settings)
+    asked = {"eval_data_output_path": project.out("eval"), **flags}
+    files = create(project.options(**asked), workers=1, settings=settings)
+    options = Options.of_records(**flags, meta_data_file_path=project.out("published.json"))
+    done = publish(options, "cola_tokens:1.0.0", splits=["train", "eval"], settings=settings)
     assert done.outcome == "succeeded"
-    assert publish(made, "cola_tokens:1.0.0", settings=settings).outcome == "cached"
+    again = publish(options, "cola_tokens:1.0.0", splits=["train", "eval"], settings=settings)
+    assert again.outcome == "cached"
     folder = Path(settings.store) / done.version.path
-    shards = sorted(folder.glob("*-train.tfrecord-*"))
-    whole = b"".join(each.read_bytes() for each in shards)
-    assert whole == (project.folder / "train.tfrecord").read_bytes()
-    assert json.loads((folder / "metadata.json").read_text()) == made.metadata
+    for split, file in (("train", "train.tfrecord"), ("validation", "eval")):
+        shards = sorted(folder.glob(f"*-{split}.tfrecord-*-of-00001"))
+        assert b"".join(each.read_bytes() for each in shards) == project.read(file)
+    assert json.loads(project.read("published.json")) == files.metadata
+    told = json.loads((folder / "metadata.json").read_text())
+    assert files.metadata == told | {"train_data_size": 2, "eval_data_size": 1}
+    assert told["label_names"] == ["unacceptable", "acceptable"]
+
     config = SentencePredictionDataConfig(
         version="cola_tokens:1.0.0", tfds_split="validation", seq_length=16,
         global_batch_size=1, is_training=False,
@@ -112,9 +123,7 @@ def test_files_become_a_version(project: Project, settings: Settings) -> None:
         patched.chdir(project.folder)
         batch = next(iter(get_data_loader(config).load().as_numpy_iterator()))
     assert batch["label_ids"].tolist() == [0]
-    shorter = project.make(
-        classification_task_name="COLA", tfds_data_dir=project.out("tfds"), max_seq_length=12
-    )
+    shorter = Options.of_records(**{**flags, "max_seq_length": 12})
     with pytest.raises(ConflictError):
         publish(shorter, "cola_tokens:1.0.0", settings=settings)
     with pytest.raises(SettingsError, match=r"a name and a number"):
@@ -126,16 +135,20 @@ def test_publishing_from_the_command_line(project: Project) -> None:
     line = [
         sys.executable, "-m", "provender.nlp.create_finetuning_data",
         "--fine_tuning_task_type=tagging", "--input_data_dir=in", f"--vocab_file={project.vocab}",
-        "--train_data_output_path=o", "--meta_data_file_path=m", "--publish=tags:1.0.0",
     ]  # fmt: skip
+    publishing = [*line, "--publish=tags:1.0.0", "--splits=train"]
     environment = {**os.environ, "PROVENDER_HOME": project.out("home")}
-    for extra in ([], ["--json"]):
-        done = subprocess.run(
-            [*line, *extra], cwd=project.folder, env=environment, capture_output=True, text=True
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            words, cwd=project.folder, env=environment, capture_output=True, text=True
         )
-        assert done.returncode == 0, done.stderr
-        if not extra:
-            assert "tags:1.0.0  published" in done.stdout
-    doc = json.loads(done.stdout)
-    assert doc["published"]["outcome"] == "cached"
-    assert doc["published"]["version"]["name"] == "tags:1.0.0"
+
+    done = run(*publishing)
+    assert done.returncode == 0, done.stderr
+    assert "tags:1.0.0  published" in done.stdout
+    assert json.loads(run(*publishing, "--json").stdout)["outcome"] == "cached"
+    both = run(*publishing, "--train_data_output_path=o")
+    assert both.returncode == 2 and "either into files or into a version" in both.stderr
+    alone = run(*line, "--train_data_output_path=o", "--meta_data_file_path=m", "--shards=2")
+    assert alone.returncode == 2 and "are of a published version" in alone.stderr

@@ -14,11 +14,11 @@ from tests.nlp.recipes.test_bert import key_of
 from provender.data import Dataset, Value
 from provender.errors import ProvenderError
 from provender.nlp.finetuning import Options, create
-from provender.nlp.finetuning.builder import values_of
+from provender.nlp.finetuning.features import values_of
 
 WORDS = ("the cat sat", "a good dog who did it", "the mat is unhappy", "what sleep ?", "it (x) y")
 CONTEXT = "The cat sat on the mat. The dog (1895-1943) is good."
-WINDOWS = "examples/windows"
+RECORDS = "examples/records"
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,8 @@ def test_sentences_run_again_with_their_words(project: Project) -> None:
     assert "setting -> vocab_file: " in project.why("words")
     project.write(words=sentences(version="1.1.0"))
     ran = project.build("words", workers=1).ran
-    assert ran == ("download", "splits", *(f"shards/train/0000{i}" for i in range(2)), "register")
+    shards = (f"shards/train/0000{i}" for i in range(2))
+    assert ran == ("download", "splits", RECORDS, *shards, "register")
 
 
 @pytest.mark.parametrize(
@@ -197,7 +198,7 @@ def test_windows_are_those_of_the_command(project: Project) -> None:
     expected = scripted(project, doc_stride=4, **flags)
     assert len(expected) > len(rows)
     assert project.records(filed) == expected
-    assert key_of(filed.ran) == {WINDOWS}
+    assert key_of(filed.ran) == {RECORDS}
     asked = project.build("asked_bert", workers=1)
     assert project.records(asked) == expected
     assert project.build("asked_bert").outcome == "cached"
@@ -206,12 +207,12 @@ def test_windows_are_those_of_the_command(project: Project) -> None:
     project.write(filed=squad(shards=1, version="1.1.0"))
     assert key_of(project.build("filed", workers=1).ran) == set()
     project.write(filed=squad(doc_stride=5, version="1.2.0"))
-    assert key_of(project.build("filed", workers=1).ran) == {WINDOWS}
+    assert key_of(project.build("filed", workers=1).ran) == {RECORDS}
     with (project.root / "vocab.txt").open("a") as words:
         words.write("more\n")
     project.write(filed=squad(version="1.3.0"))
     again = project.build("filed", workers=1)
-    assert key_of(again.ran) == {WINDOWS} and project.records(again) == expected
+    assert key_of(again.ran) == {RECORDS} and project.records(again) == expected
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,13 @@ import typer
 from provender.cli.commands import command
 from provender.cli.invocation import Invocation
 from provender.cli.nlp.declaring import declared
+from provender.cli.nlp.published import show_version
 from provender.cli.units import bytes_text, counted, seconds_text
+from provender.errors import SettingsError
 from provender.nlp.finetuning.options import MNLI_TYPES, TASK_TYPES, Options
 from provender.nlp.finetuning.tasks import CLASSIFICATION, RETRIEVAL, TAGGING
 
 if TYPE_CHECKING:
-    from provender.nlp.finetuning.publishing import Standing
     from provender.nlp.finetuning.running import Made
 
 _HELP = {
@@ -60,8 +61,7 @@ def register(group: typer.Typer) -> None:
         "provender nlp create-finetuning-data --classification-task-name MNLI --vocab-file vocab.txt "
         "--train-data-output-path train.tfrecord --meta-data-file-path meta.json",
         "provender nlp create-finetuning-data --fine-tuning-task-type squad --squad-data-file "
-        "train-v1.1.json --vocab-file vocab.txt --train-data-output-path train.tfrecord "
-        "--meta-data-file-path meta.json --max-seq-length 384 --publish squad_tokens:1.0.0",
+        "train-v1.1.json --vocab-file vocab.txt --max-seq-length 384 --publish squad_tokens:1.0.0",
         options=declared(Options, _HELP),
     )(create_finetuning_data)
 
@@ -71,9 +71,23 @@ def create_finetuning_data(
     publish: Annotated[
         str,
         typer.Option(
-            "--publish", metavar="NAME:X.Y.Z", help="Publish the files as this version, too."
+            "--publish", metavar="NAME:X.Y.Z", help="Publish the records as this version."
         ),
     ] = "",
+    splits: Annotated[
+        str,
+        typer.Option(
+            "--splits",
+            metavar="NAME,…",
+            help="Splits of the published version: of train, eval and test; by default all there are.",
+        ),
+    ] = "",
+    shards: Annotated[
+        int | None,
+        typer.Option(
+            "--shards", min=1, help="Files of each published split; by default by its size."
+        ),
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -88,32 +102,52 @@ def create_finetuning_data(
     """Make fine-tuning data: classification, regression, SQuAD, retrieval, tagging.
 
     Files that stand already, made of the same sources with the same vocabulary and options, are left
-    alone. Each file appears when it is finished, and is the same to the byte for any --workers.
+    alone. Each file appears when it is finished, and is the same to the byte for any --workers. With
+    --publish the records go into a version instead, stage by stage as any other.
     """
     from provender.cli.nlp.steps import steps
-    from provender.nlp.finetuning.publishing import named
-    from provender.nlp.finetuning.publishing import publish as run_publish
-    from provender.nlp.finetuning.running import create
 
     call.resumes = True
-    asked = Options(**options)
     began = time.monotonic()
-    standing = None
     if publish:
-        named(publish)
-    with steps(call) as tell:
-        made = create(asked, workers=workers, settings=call.settings, tell=tell)
-        if publish:
+        from provender.nlp.finetuning.publishing import check_outputs
+        from provender.nlp.finetuning.publishing import publish as run_publish
+
+        check_outputs(options)
+        asked = Options.of_records(**options)
+        with steps(call) as tell:
             standing = run_publish(
-                made, publish, workers=workers or 1, settings=call.settings, tell=tell
+                asked,
+                publish,
+                splits=_listed(splits),
+                shards=shards,
+                workers=workers or 1,
+                settings=call.settings,
+                tell=tell,
             )
-    _show(call, made, standing, time.monotonic() - began)
+        show_version(call, standing, time.monotonic() - began)
+        return
+    if splits or shards is not None:
+        raise SettingsError(
+            "--splits and --shards are of a published version.",
+            where="--splits, --shards",
+            hint="Give --publish NAME:X.Y.Z; files are named by --train-data-output-path and so on.",
+        )
+    from provender.nlp.finetuning.running import create
+
+    with steps(call) as tell:
+        made = create(Options(**options), workers=workers, settings=call.settings, tell=tell)
+    _show(call, made, time.monotonic() - began)
 
 
-def _show(call: Invocation, made: Made, standing: Standing | None, seconds: float) -> None:
+def _listed(text: str) -> list[str] | None:
+    """The names of a comma-separated list, or None for none."""
+    return [each.strip() for each in text.split(",") if each.strip()] or None
+
+
+def _show(call: Invocation, made: Made, seconds: float) -> None:
     if call.json:
-        published = standing and {"version": standing.version, "outcome": standing.outcome}
-        call.out.document({**asdict(made), "published": published, "seconds": seconds})
+        call.out.document({**asdict(made), "seconds": seconds})
         return
     for note, times in made.notes.items():
         call.out.aside(f"Skipped: {counted(times, 'question')} ({note}).")
@@ -126,9 +160,6 @@ def _show(call: Invocation, made: Made, standing: Standing | None, seconds: floa
             f"{each.path}  {counted(each.records, 'example')}, {bytes_text(each.bytes)}{stands}"
         )
     call.out.line(made.metadata_path)
-    if standing is not None:
-        text = standing.version.uri if call.quiet else f"{standing.version.name}  published"
-        call.out.line(text)
     if not call.quiet:
         total = sum(each.records for each in made.outputs)
         call.out.line(f"{counted(total, 'example')} in {seconds_text(seconds)}")

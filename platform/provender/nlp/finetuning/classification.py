@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from provender.errors import InputError, SettingsError
 from provender.nlp.finetuning.encoding import Features, Packer, number, single
@@ -17,10 +17,7 @@ from provender.nlp.finetuning.outputs import Encoded, Planned, file_digest, line
 from provender.nlp.finetuning.rows import Row
 from provender.nlp.finetuning.tasks import CLASSIFICATION, Task
 from provender.nlp.finetuning.tfds_params import TfdsParams, parse
-from provender.nlp.finetuning.tfds_rows import Columns, Dataset, Datasets, imported
-
-if TYPE_CHECKING:
-    from provender.settings import Settings
+from provender.nlp.finetuning.tfds_rows import Columns, Dataset, Datasets
 
 SPLITS = ("train", "eval", "test")
 
@@ -74,20 +71,123 @@ class Classification:
     weighted: bool
     files: Sequence[Planned]
 
+    def metadata(self, options: Options) -> dict[str, Any]:
+        """What training must know of them."""
+        return metadata(
+            options, self.processor, self.labels, self.weighted, numeric=not self.labels
+        )
 
-def plan(options: Options, settings: Settings | None = None) -> Classification:
-    """What is to be made, once everything that is read was found.
+
+def metadata(
+    options: Options,
+    processor: str | None,
+    labels: Sequence[str],
+    weighted: bool = False,
+    numeric: bool = False,
+) -> dict[str, Any]:
+    """What training must know of sentences and pairs.
+
+    Args:
+        options: how records are made.
+        processor: what TF-NLP calls the task, where it knows it.
+        labels: names of its classes, where they are known.
+        weighted: whether examples have weights.
+        numeric: whether labels are numbers, not classes.
+    """
+    found: dict[str, Any] = {"processor_type": processor} if processor else {}
+    found |= {"max_seq_length": options.max_seq_length, "has_sample_weights": weighted}
+    if numeric:
+        return {**found, "task_type": "bert_regression", "label_type": "float"}
+    found["task_type"] = "bert_classification"
+    names = {"num_labels": len(labels), "label_names": list(labels)}
+    return {**found, **names} if labels else found
+
+
+def processor_of(options: Options) -> str:
+    """What the metadata calls a task."""
+    if options.tfds_params:
+        return f"TFDS_{parse(options.tfds_params).dataset}"
+    return CLASSIFICATION[options.classification_task_name].processor
+
+
+def splits_of(options: Options, datasets: Datasets) -> tuple[str, ...]:
+    """The splits that a task has: of train, eval and test.
 
     Raises:
-        SettingsError: a file is asked for that the task has no data for.
+        InputError, UnknownReference: a dataset that says so is not there.
+    """
+    if options.tfds_params:
+        params = parse(options.tfds_params)
+        dataset = datasets[params.dataset]
+        names = (params.train_split, params.dev_split, params.test_split)
+        return tuple(split for split, name in zip(SPLITS, names, strict=True) if dataset.has(name))
+    return CLASSIFICATION[options.classification_task_name].splits
+
+
+def plan(options: Options, wanted: Sequence[str], datasets: Datasets) -> Classification:
+    """What is to be made, once everything that is read was found.
+
+    Args:
+        options: which task, and where its files lie and go.
+        wanted: splits.
+        datasets: TFDS's, and those in their place.
+
+    Raises:
+        SettingsError: a split is asked for that the task has no data for.
         MissingFiles, InputError, UnknownReference: a source is not there.
     """
     if options.tfds_params:
-        return _plan_params(options, parse(options.tfds_params), settings)
+        return _plan_params(options, wanted, parse(options.tfds_params), datasets)
     task = CLASSIFICATION[options.classification_task_name]
+    refuse_missing(wanted, task.name, task.splits)
     if task.parts:
-        return _plan_tfds(task, options, settings)
-    return _plan_files(task, options)
+        return _plan_tfds(task, options, wanted, datasets)
+    return _plan_files(task, options, wanted)
+
+
+def labels_of(options: Options, datasets: Datasets) -> list[str]:
+    """Names of the classes by number; none where labels are numbers.
+
+    Raises:
+        InputError, UnknownReference: a dataset that says so is not there.
+    """
+    if options.tfds_params:
+        params = parse(options.tfds_params)
+        if is_numeric(options):
+            return []
+        return datasets[params.dataset].labels(params.label_key)
+    task = CLASSIFICATION[options.classification_task_name]
+    if task.is_regression or not task.parts:
+        return list(task.labels)
+    labelled = [each.builder for each in task.parts.values() if each.labelled]
+    return datasets[labelled[0]].labels("label")
+
+
+def is_numeric(options: Options) -> bool:
+    """Whether labels are numbers, not classes; of sentences and pairs."""
+    if options.tfds_params:
+        has_numbers = parse(options.tfds_params).has_numbers
+        return has_numbers or options.fine_tuning_task_type == "regression"
+    return CLASSIFICATION[options.classification_task_name].is_regression
+
+
+def is_weighted(options: Options) -> bool:
+    """Whether examples have weights."""
+    return bool(options.tfds_params and parse(options.tfds_params).weight_key)
+
+
+def builders_of(options: Options, splits: Sequence[str] | None = None) -> list[str]:
+    """The TFDS datasets that a task reads, each once.
+
+    Args:
+        options: which task.
+        splits: for which of its splits; by default for all.
+    """
+    if options.tfds_params:
+        return [parse(options.tfds_params).dataset]
+    parts = CLASSIFICATION[options.classification_task_name].parts or {}
+    wanted = [part.builder for name, part in parts.items() if splits is None or name in splits]
+    return list(dict.fromkeys(wanted))
 
 
 def output_path(options: Options, split: str) -> str | None:
@@ -96,23 +196,23 @@ def output_path(options: Options, split: str) -> str | None:
     return found
 
 
-def refuse_missing(options: Options, name: str, splits: Sequence[str]) -> None:
-    """Refuses files that a task has no data for.
+def refuse_missing(wanted: Sequence[str], name: str, splits: Sequence[str]) -> None:
+    """Refuses splits that a task has no data for.
 
     Args:
-        options: which files are asked for.
+        wanted: which are asked for.
         name: of the task.
         splits: that it has.
 
     Raises:
         SettingsError: one is asked for.
     """
-    for split in SPLITS:
-        if split not in splits and output_path(options, split):
+    for split in wanted:
+        if split not in splits:
             raise SettingsError(
                 f"{name} has no {split} data.",
                 where=f"--{split}_data_output_path",
-                hint=f"It has {', '.join(splits)}. Leave the flag out.",
+                hint=f"It has {', '.join(splits)}. Leave this one out.",
             )
 
 
@@ -131,10 +231,11 @@ def language_path(pattern: str, language: str) -> Path:
     return Path(pattern.replace("{}", language))
 
 
-def _plan_tfds(task: Task, options: Options, settings: Settings | None) -> Classification:
+def _plan_tfds(
+    task: Task, options: Options, wanted: Sequence[str], datasets: Datasets
+) -> Classification:
     assert task.parts is not None
-    datasets = Datasets(options.tfds_data_dir, options.version_ref, settings)
-    asked = {name: part for name, part in task.parts.items() if output_path(options, name)}
+    asked = {name: part for name, part in task.parts.items() if name in wanted}
     datasets.check(list(dict.fromkeys(each.builder for each in asked.values())))
     labels = list(task.labels)
     files = []
@@ -167,18 +268,20 @@ def _of_dataset(
         rows = dataset.rows(split, columns)
         return rows if skipped is None else (row for row in rows if row.label != skipped)
 
-    source = {"facts": dataset.facts, "split": split, "columns": repr(columns), "skip": skipped}
+    def source() -> dict[str, Any]:
+        about = {"split": split, "columns": repr(columns), "skip": skipped}
+        return {"facts": dataset.facts, **about}
+
     return Planned(name, Path(path), source, items, size, RowEncoder(options, numeric))
 
 
-def _plan_params(options: Options, params: TfdsParams, settings: Settings | None) -> Classification:
-    if params.module_import:
-        imported(params.module_import)
-    datasets = Datasets(params.data_dir or options.tfds_data_dir, options.version_ref, settings)
+def _plan_params(
+    options: Options, wanted: Sequence[str], params: TfdsParams, datasets: Datasets
+) -> Classification:
     datasets.check([params.dataset])
     dataset = datasets[params.dataset]
-    numeric = params.has_numbers or options.fine_tuning_task_type == "regression"
-    labels = [] if numeric else dataset.labels(params.label_key)
+    numeric = is_numeric(options)
+    labels = labels_of(options, datasets)
     skipped = None
     if params.skip_label and not numeric:
         skipped = _class("skip_label", params.skip_label, labels)
@@ -202,7 +305,7 @@ def _plan_params(options: Options, params: TfdsParams, settings: Settings | None
     files = [
         _of_dataset(options, name, dataset, split, which, numeric, skip)
         for name, (split, which, skip) in splits.items()
-        if output_path(options, name)
+        if name in wanted
     ]
     return Classification(f"TFDS_{params.dataset}", labels, bool(weight), files)
 
@@ -228,17 +331,15 @@ def _number(value: str) -> float:
         ) from error
 
 
-def _plan_files(task: Task, options: Options) -> Classification:
+def _plan_files(task: Task, options: Options, wanted: Sequence[str]) -> Classification:
     layout = layout_of(task, options)
-    have = {"train": layout.train, "eval": layout.eval, "test": layout.test}
-    refuse_missing(options, task.name, [name for name, found in have.items() if found])
     files = []
     for name, sources in (("train", layout.train), ("eval", layout.eval)):
         path = output_path(options, name)
-        if path:
+        if path and name in wanted:
             files.append(_of_files(options, task, name, Path(path), sources))
     test = output_path(options, "test")
-    if test:
+    if test and "test" in wanted:
         for language, sources in layout.test.items():
             path_of = language_path(test, language) if language else Path(test)
             key = f"test_{language}" if language else "test"
@@ -253,11 +354,15 @@ def _of_files(
     numbers = {name: i for i, name in enumerate(task.labels)}
     if not paths:
         raise InputError(f"{task.name} has no files for {key}.", where=options.input_data_dir)
-    source = {
-        "files": [file_digest(each) for each in paths],
-        "read": [[getattr(s, name, None) for name in ("texts", "label", "only")] for s in sources],
-        "labels": list(task.labels),
-    }
+
+    def source() -> dict[str, Any]:
+        said = ("texts", "label", "only")
+        return {
+            "files": [file_digest(each) for each in paths],
+            "read": [[getattr(each, name, None) for name in said] for each in sources],
+            "labels": list(task.labels),
+        }
+
     return Planned(
         key,
         path,

@@ -22,6 +22,13 @@ MNLI_TYPES = ("matched", "mismatched")
 TOKENIZATIONS = ("WordPiece", "SentencePiece")
 _WHERE_TO = ("train", "eval", "test")
 _FILES = ("vocab_file", "sp_model_file")
+OUTPUTS: Mapping[str, str] = {
+    "train_data_output_path": "train",
+    "eval_data_output_path": "eval",
+    "test_data_output_path": "test.{}",
+    "meta_data_file_path": "metadata",
+}
+"""Options that say where files go, and what stands there for records that go into none."""
 _SHORTEST = 5
 """[CLS] a [SEP] b [SEP]"""
 
@@ -186,6 +193,18 @@ class Options:
                 raise _wrong(
                     f"{task.name} needs --input_data_dir.", "Give the folder of its files."
                 )
+
+    @classmethod
+    def of_records(cls, **flags: Any) -> Options:
+        """Options of records that go into no files.
+
+        Args:
+            flags: as of the class, without outputs; but ``meta_data_file_path`` may be there.
+
+        Raises:
+            SettingsError: a value makes no sense, by itself or beside another.
+        """
+        return cls(**{**flags, **{name: flags.get(name) or path for name, path in OUTPUTS.items()}})
 
     @property
     def vocabulary(self) -> Path:

@@ -72,7 +72,7 @@ class Planned:
     Attributes:
         key: what it is for: train, eval, test or ``test_de``.
         path: where it goes.
-        source: what it is made of, JSON-ready, for the digest.
+        source: gives what tells its sources from others, JSON-ready, for the digest.
         items: gives what it is made of.
         total: items there are, about.
         encode: makes records of them.
@@ -80,7 +80,7 @@ class Planned:
 
     key: str
     path: Path
-    source: Any
+    source: Callable[[], Any]
     items: Callable[[], Iterable[Any]]
     total: int
     encode: Encoder
@@ -145,7 +145,7 @@ def make(planned: Planned, said: Mapping[str, Any], workers: int, tell: Tell) ->
         WorkerDied: a process was killed.
     """
     note = planned.path.with_name(f".{planned.path.name}.made.json")
-    digest = _digest({"layout": LAYOUT, "said": said, "source": planned.source})
+    digest = _digest({"layout": LAYOUT, "said": said, "source": planned.source()})
     stands = _standing(planned, note, digest)
     if stands is not None:
         tell(planned.key, stands.records, stands.records, "examples")
@@ -201,7 +201,7 @@ def _encoded(planned: Planned, workers: int, tell: Tell) -> Iterator[Encoded]:
     """Encoded items, in their order."""
     done = 0
     tell(planned.key, 0, max(planned.total, 1), "items")
-    chunks = _chunks(planned.items(), planned.encode.at_once)
+    chunks = chunks_of(planned.items(), planned.encode.at_once)
     run = _here(planned.encode, chunks) if workers == 1 else _spread(planned, chunks, workers)
     for count, encoded in run:
         done += count
@@ -210,7 +210,8 @@ def _encoded(planned: Planned, workers: int, tell: Tell) -> Iterator[Encoded]:
         yield encoded
 
 
-def _chunks(items: Iterable[Any], size: int) -> Iterator[tuple[int, list[Any]]]:
+def chunks_of(items: Iterable[Any], size: int) -> Iterator[tuple[int, list[Any]]]:
+    """So many items at a time, and the number of the first of them."""
     every = iter(items)
     first = 0
     while chunk := list(islice(every, size)):

@@ -1,137 +1,153 @@
-"""Files of fine-tuning records as a published version, through the engine and with its lineage."""
+"""Fine-tuning records as a published version: the recipe for them, built by one command."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from provender.builders.spec import BuilderSpec
 from provender.errors import SettingsError
-from provender.nlp.finetuning.outputs import Tell, file_digest
-from provender.nlp.finetuning.running import Made
-from provender.nlp.pretraining.publishing import Standing
-from provender.records.shards import shard_count
-from provender.records.tfrecord import iter_records
-from provender.refs import DatasetRef
+from provender.nlp.finetuning.classification import builders_of, is_numeric, labels_of
+from provender.nlp.finetuning.encoding import Packer
+from provender.nlp.finetuning.options import OUTPUTS, Options
+from provender.nlp.finetuning.outputs import Tell
+from provender.nlp.finetuning.running import datasets_of, plan_of, sizes_of, splits_of
+from provender.nlp.finetuning.tfds_params import parse
+from provender.nlp.finetuning.tfds_rows import Datasets, references
+from provender.nlp.pretraining.publishing import Standing, named, publish_recipe
+from provender.records.atomic import told_as_ours, write_json
 
 if TYPE_CHECKING:
     from provender.settings import Settings
 
-SOURCE = "provender.nlp.finetuning.builder:Records"
-_SPLITS = {"eval": "validation"}
+_RECIPE = "provender.nlp.recipes:TaskExamples"
+_STEPS = {"records": "encode"}
+_PLACES = (
+    *("input_data_dir", "translated_input_data_dir", "squad_data_file"),
+    *("translated_squad_data_folder", "vocab_file", "sp_model_file"),
+)
+_VALIDATION = {"eval": "validation"}
 """TFDS's name of a split, where it differs from the flag's."""
 
 
+def split_name(key: str) -> str:
+    """The split that a file of the script is in a version: what TFDS allows in names.
+
+    Args:
+        key: of a file, see `provender.nlp.finetuning.outputs.Planned`.
+    """
+    return _VALIDATION.get(key, key.replace("-", "_").replace(".", "_"))
+
+
 def publish(
-    made: Made,
+    options: Options,
     reference: str,
     *,
+    splits: Sequence[str] | None = None,
+    shards: int | None = None,
     workers: int = 1,
     settings: Settings | None = None,
     tell: Tell | None = None,
 ) -> Standing:
-    """Publishes files that `create` made as a version that `provender.load` and loaders read.
+    """Publishes a task's records as a version that `provender.load` and loaders read.
 
     Its splits are train, validation and test; or for tests in several languages ``test_de`` and so
-    on. The metadata lie with the version.
+    on. Interrupted, it goes on where it was when it is called again in the same way.
 
     Args:
-        made: what `create` made.
+        options: which task, and how records are made; of `Options.of_records`. Its
+            ``meta_data_file_path``, where given, is written as `create` does.
         reference: ``name:x.y.z``.
+        splits: which of train, eval and test; by default all that the task has.
+        shards: files of each split; by default as many as suit its size.
         workers: processes.
         settings: the project's settings.
         tell: is told how far it is.
 
     Raises:
         ConflictError: the number is published with other records.
-        SettingsError: the reference is no name and number, or files have different features.
+        SettingsError: the reference is no name and number, or options make no sense for the task.
+        ProvenderError: as `provender.nlp.finetuning.create`.
     """
-    from provender.builders.spec import BuilderSpec
-    from provender.engine.build import build
-    from provender.engine.session import Options as Asked
-    from provender.engine.session import open_catalog, open_session
-    from provender.settings import load_settings
+    name, number = named(reference, "mnli_tokens:1.0.0")
+    Packer(options).check()
+    datasets = datasets_of(options, settings)
+    kwargs = _arguments(options, splits, datasets)
+    if splits is not None:
+        kwargs["splits"] = list(splits)
+    spec = BuilderSpec(_RECIPE, version=number, kwargs=kwargs, name=name)
+    standing = publish_recipe(
+        spec, shards, workers=workers, settings=settings, tell=tell, steps=_STEPS
+    )
+    if options.meta_data_file_path not in (None, OUTPUTS["meta_data_file_path"]):
+        wanted = splits or splits_of(options, datasets)
+        _write_metadata(options, wanted, datasets, standing)
+    return standing
 
-    ref = named(reference)
-    files = {split_name(each.key): os.path.abspath(each.path) for each in made.outputs}
-    contents = {
-        split_name(each.key): {"digest": file_digest(Path(each.path)), "records": each.records}
-        for each in made.outputs
+
+def _arguments(
+    options: Options, splits: Sequence[str] | None, datasets: Datasets
+) -> dict[str, Any]:
+    """What the recipe is given, but for splits and shards."""
+    usual = {each.name: each.default for each in fields(Options)}
+    left_out = {*OUTPUTS, "tfds_data_dir", "version_ref"}
+    found = {
+        name: value
+        for name, value in options.to_json().items()
+        if name not in left_out and value != usual[name]
     }
-    shards = {
-        split_name(each.key): int(shard_count(each.bytes, each.records, None))
-        for each in made.outputs
-    }
-    kwargs: dict[str, Any] = {
-        "dataset": ref.name,
-        "number": ref.version,
-        "contents": contents,
-        "features": _features(files),
-        "metadata": made.metadata,
-        "shards": shards,
-        "files": files,
-    }
-    settings = settings or load_settings()
-    spec = BuilderSpec(SOURCE, kwargs=kwargs)
-    session = open_session(spec, settings, Asked(workers=workers), catalog=open_catalog(settings))
-    built = build(session, _Watch(sum(shards.values()), tell))
-    return Standing(built.version, built.outcome)
-
-
-def named(reference: str) -> DatasetRef:
-    """The name and number of a reference.
-
-    Raises:
-        SettingsError: it is none, or says more.
-    """
-    found = DatasetRef.parse(reference)
-    if not found.name or not found.version or found.config:
-        raise SettingsError(
-            f"--publish takes a name and a number, got {reference!r}.",
-            where="--publish",
-            hint="--publish mnli_tokens:1.0.0",
-        )
+    found |= {name: os.path.abspath(found[name]) for name in _PLACES if name in found}
+    if options.fine_tuning_task_type not in ("classification", "regression"):
+        return found
+    if options.tfds_params:
+        found["tfds_params"] = parse(options.tfds_params).without_places().text()
+    known = references(options.version_ref)
+    reads = builders_of(options, splits)
+    datasets.check(reads)
+    versions = {each: known.get(each, known.get("")) for each in reads}
+    given = {name: reference for name, reference in versions.items() if reference}
+    folders = {each: os.path.abspath(datasets[each].folder) for each in reads if each not in given}
+    if given:
+        found["versions"] = given
+    if folders:
+        found["tfds"] = folders
+        if options.tfds_params and not is_numeric(options):
+            found["labels"] = labels_of(options, datasets)
     return found
 
 
-def split_name(key: str) -> str:
-    """The split of an output: what TFDS allows in names."""
-    return _SPLITS.get(key, key.replace("-", "_").replace(".", "_"))
+def _write_metadata(
+    options: Options, wanted: Sequence[str], datasets: Datasets, standing: Standing
+) -> None:
+    """Tells training of the version what `create` tells it of files."""
+    folder = standing.version.uri
+    import fsspec
+
+    with fsspec.open(f"{folder}/metadata.json", "rb") as file:
+        told: Mapping[str, Any] = json.loads(file.read())
+    counts = {each.name: each.examples for each in standing.version.splits}
+    keys = [each.key for each in plan_of(options, wanted, datasets).files]
+    sizes = sizes_of(options, {key: counts[split_name(key)] for key in keys})
+    target = Path(options.meta_data_file_path or "")
+    with told_as_ours(target.parent):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    write_json(target, {**told, **sizes})
 
 
-def _features(files: Mapping[str, str]) -> dict[str, tuple[str, int]]:
-    from provender.nlp.finetuning.builder import values_of
+def check_outputs(options: Mapping[str, Any]) -> None:
+    """Refuses names of files, where records go into a version.
 
-    found: dict[str, dict[str, tuple[str, int]]] = {}
-    for split, path in files.items():
-        _, payload = next(iter_records(path))
-        found[split] = {
-            name: ("float" if values.dtype.kind == "f" else "int", len(values))
-            for name, values in sorted(values_of(payload).items())
-        }
-    first, *rest = found
-    for split in rest:
-        odd = sorted(set(found[split].items()) ^ set(found[first].items()))
-        if odd:
+    Raises:
+        SettingsError: one is given.
+    """
+    for name in OUTPUTS:
+        if name != "meta_data_file_path" and options.get(name):
             raise SettingsError(
-                f"{split} and {first} have different features: {odd[0][0]}.",
-                where="--publish",
-                hint="The splits of a version have the same ones. Publish them apart.",
+                "The records go either into files or into a version.",
+                where=f"--{name}, --publish",
+                hint="Leave one of them out; --splits says which splits a version has.",
             )
-    return found[first]
-
-
-class _Watch:
-    """Follows a build."""
-
-    def __init__(self, shards: int, tell: Tell | None) -> None:
-        self._shards = shards
-        self._tell = tell
-        self._done = 0
-
-    def __call__(self, event: Mapping[str, Any]) -> None:
-        """Takes in one event of the build."""
-        if event["event"] == "done" and event["stage"].startswith("shards/") and self._tell:
-            self._done += 1
-            self._tell("publish", self._done, self._shards, "shards")

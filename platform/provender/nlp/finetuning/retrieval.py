@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from provender.errors import InputError
 from provender.nlp.finetuning.classification import RowEncoder
@@ -16,7 +17,8 @@ from provender.nlp.finetuning.tables import cells, existing, lines
 from provender.nlp.finetuning.tasks import RETRIEVAL
 
 _NUMBER = re.compile(r"-(\d+)\s*$")
-_FLAGS = {"dev": "eval_data_output_path", "test": "test_data_output_path"}
+_NAMES = {"eval": "dev", "test": "test"}
+"""Split -> as its files call it."""
 
 
 def sentences(path: Path, numbered: bool) -> Iterator[Row]:
@@ -46,8 +48,18 @@ def sentences(path: Path, numbered: bool) -> Iterator[Row]:
         yield Row((text.strip(),), example_id=int(number[1]))
 
 
-def plan(options: Options) -> list[Planned]:
+def splits_of(options: Options) -> tuple[str, ...]:
+    """The splits that a task has."""
+    files = RETRIEVAL[options.retrieval_task_name].files
+    return tuple(split for split, name in _NAMES.items() if name in files)
+
+
+def plan(options: Options, wanted: Sequence[str]) -> list[Planned]:
     """The files to make: for each language and split one of the language and one of English.
+
+    Args:
+        options: which task, and where its files lie and go.
+        wanted: splits; those that the task does not have are left out.
 
     Raises:
         MissingFiles: a language has no file.
@@ -55,10 +67,12 @@ def plan(options: Options) -> list[Planned]:
     task = RETRIEVAL[options.retrieval_task_name]
     folder = Path(options.input_data_dir or "")
     found = []
-    for split, name in task.files.items():
-        target = getattr(options, _FLAGS[split])
-        if not target:
+    for each in splits_of(options):
+        if each not in wanted:
             continue
+        target = getattr(options, f"{each}_data_output_path")
+        split = _NAMES[each]
+        name = task.files[split]
         for other in task.languages:
             pair = f"{other}-en"
             for lang in (other, "en"):
@@ -67,10 +81,23 @@ def plan(options: Options) -> list[Planned]:
                     Planned(
                         f"{split}_{pair}.{lang}",
                         Path(target) / f"{pair}-{lang}.{split}.tfrecords",
-                        {"file": file_digest(path), "numbered": task.numbered},
+                        partial(_source, path, task.numbered),
                         partial(sentences, path, task.numbered),
                         line_count([path]),
                         RowEncoder(options),
                     )
                 )
     return found
+
+
+def _source(path: Path, numbered: bool) -> dict[str, Any]:
+    return {"file": file_digest(path), "numbered": numbered}
+
+
+def metadata(options: Options) -> dict[str, Any]:
+    """What training must know of the sentences."""
+    return {
+        "processor_type": options.retrieval_task_name.upper(),
+        "task_type": "retrieval",
+        "max_seq_length": options.max_seq_length,
+    }

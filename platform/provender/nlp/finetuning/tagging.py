@@ -111,8 +111,12 @@ class SentenceEncoder(Packer):
         return found
 
 
-def plan(options: Options) -> list[Planned]:
+def plan(options: Options, wanted: Sequence[str]) -> list[Planned]:
     """The files to make.
+
+    Args:
+        options: which task, and where its files lie and go.
+        wanted: splits.
 
     Raises:
         MissingFiles: a language has no file.
@@ -127,11 +131,12 @@ def plan(options: Options) -> list[Planned]:
     }
     files = []
     for key, languages in chosen.items():
-        path = getattr(options, f"{key}_data_output_path")
-        if path:
+        if key in wanted:
+            path = Path(getattr(options, f"{key}_data_output_path"))
             split = "train" if key == "train" else "dev"
-            files.append(_planned(options, key, Path(path), split, languages))
-    if options.test_data_output_path:
+            files.append(_planned(options, key, path, split, languages))
+    if "test" in wanted:
+        assert options.test_data_output_path
         for each in task.languages:
             path = language_path(options.test_data_output_path, each)
             files.append(_planned(options, f"test_{each}", path, "test", (each,)))
@@ -147,11 +152,15 @@ def _planned(
     return Planned(
         key,
         target,
-        {"files": [file_digest(each) for each in paths], "labels": list(labels)},
+        partial(_source, paths, labels),
         partial(_read, paths, labels, split != "test"),
         line_count(paths, b"\n\n"),
         SentenceEncoder(options),
     )
+
+
+def _source(paths: Sequence[Path], labels: Sequence[str]) -> dict[str, Any]:
+    return {"files": [file_digest(each) for each in paths], "labels": list(labels)}
 
 
 def _read(paths: Sequence[Path], labels: Sequence[str], labelled: bool) -> Iterator[Sentence]:

@@ -30,6 +30,11 @@ UDPOS_LANGUAGES = tuple(
 )
 
 
+_EVERY = ("train", "eval", "test")
+_OF_LAYOUTS: Mapping[str, tuple[str, ...]] = {"imdb": ("train", "eval"), "axg": ("test",)}
+"""Layouts of files that do not hold every split."""
+
+
 @dataclass(frozen=True)
 class Part:
     """A split of a TFDS dataset.
@@ -71,6 +76,11 @@ class Task:
     def builders(self) -> list[str]:
         """The TFDS datasets that it reads, each once."""
         return list(dict.fromkeys(each.builder for each in (self.parts or {}).values()))
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Those that it has: of train, eval and test."""
+        return tuple(self.parts) if self.parts else _OF_LAYOUTS.get(self.layout, _EVERY)
 
     @property
     def is_regression(self) -> bool:

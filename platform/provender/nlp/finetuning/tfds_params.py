@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from provender.errors import SettingsError
 
@@ -55,6 +55,16 @@ class TfdsParams:
     def has_numbers(self) -> bool:
         """Whether labels are numbers."""
         return self.is_regression or self.label_type == "float"
+
+    def without_places(self) -> TfdsParams:
+        """The same task, wherever its dataset lies."""
+        return replace(self, data_dir="", module_import="")
+
+    def text(self) -> str:
+        """What `parse` reads."""
+        usual = {each.name: each.default for each in fields(self)}
+        found = {name: value for name, value in vars(self).items() if value != usual[name]}
+        return ",".join(f"{name}={value}" for name, value in found.items())
 
 
 def parse(text: str) -> TfdsParams:

@@ -6,10 +6,12 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from provender.errors import InputError, SettingsError, UnknownSplit
 from provender.nlp.finetuning.rows import Row, in_order
+from provender.nlp.finetuning.stored import examples
 
 if TYPE_CHECKING:
     from provender.settings import Settings
@@ -26,14 +28,20 @@ class Datasets:
         version_ref: a published version in their place: a reference, or ``NAME=REF`` pairs,
             comma-separated.
         settings: of the project, for versions.
+        folders: datasets whose folders are known already.
     """
 
     def __init__(
-        self, data_dir: str | None = None, version_ref: str = "", settings: Settings | None = None
+        self,
+        data_dir: str | None = None,
+        version_ref: str = "",
+        settings: Settings | None = None,
+        folders: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._data_dir = data_dir
-        self._references = _references(version_ref)
+        self._references = references(version_ref)
         self._settings = settings
+        self._folders = folders
         self._open: dict[str, Dataset] = {}
 
     def __getitem__(self, name: str) -> Dataset:
@@ -45,7 +53,12 @@ class Datasets:
         """
         if name not in self._open:
             reference = self._references.get(name, self._references.get(""))
-            opened = self._version(reference) if reference else _prepared(name, self._data_dir)
+            if name in self._folders:
+                opened = _in_folder(self._folders[name])
+            elif reference:
+                opened = self._version(reference)
+            else:
+                opened = _prepared(name, self._data_dir)
             self._open[name] = Dataset(reference or name, opened)
         return self._open[name]
 
@@ -82,7 +95,25 @@ class Datasets:
         return tfds.builder_from_directory(store.path(version.path))
 
 
-def _references(text: str) -> dict[str, str]:
+def _in_folder(path: str) -> Any:
+    import tensorflow_datasets as tfds
+
+    try:
+        return tfds.builder_from_directory(path)
+    except Exception as error:
+        raise InputError(
+            f"There is no dataset that TFDS can read: {type(error).__name__}: {error}",
+            where=path,
+            hint="Name the folder that holds its dataset_info.json.",
+        ) from error
+
+
+def references(text: str) -> dict[str, str]:
+    """Dataset -> published version that stands for it; "" where none is named.
+
+    Args:
+        text: ``NAME=REF`` pairs, comma-separated, or one reference.
+    """
     found = {}
     for entry in filter(None, (each.strip() for each in text.split(","))):
         name, equals, reference = entry.rpartition("=")
@@ -144,6 +175,19 @@ class Dataset:
     def __init__(self, name: str, builder: Any) -> None:
         self.name = name
         self._builder = builder
+
+    @property
+    def folder(self) -> str:
+        """Where it lies."""
+        return str(self._builder.data_dir)
+
+    def has(self, split: str) -> bool:
+        """Whether there is such a split."""
+        try:
+            self.size(split)
+        except UnknownSplit:
+            return False
+        return True
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -210,21 +254,13 @@ class Dataset:
             InputError: a feature is not there.
             UnknownSplit: neither is the split.
         """
-        import tensorflow_datasets as tfds
-
         self.size(split)
         wanted = [*columns.texts, *filter(None, (columns.label, columns.weight))]
         for each in wanted:
             self._feature(each)
         indexed = self._is_indexed
-        names = dict.fromkeys([*wanted, *([_INDEX] if indexed else [])], True)
-        data = self._builder.as_dataset(
-            split=split,
-            shuffle_files=False,
-            decoders=tfds.decode.PartialDecoding(names),
-            read_config=tfds.ReadConfig(interleave_cycle_length=1),
-        )
-        found = tfds.as_numpy(data)
+        names = list(dict.fromkeys([*wanted, *([_INDEX] if indexed else [])]))
+        found = examples(self._builder, split, names)
         if not indexed:
             yield from (_row(each, columns) for each in found)
             return

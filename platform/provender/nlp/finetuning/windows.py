@@ -143,6 +143,17 @@ class Window:
         return answer[0] + shift, answer[1] + shift, False
 
 
+def metadata(options: Options) -> dict[str, Any]:
+    """What training must know of the windows."""
+    return {
+        "task_type": "bert_squad",
+        "max_seq_length": options.max_seq_length,
+        "max_query_length": options.max_query_length,
+        "doc_stride": options.doc_stride,
+        "version_2_with_negative": options.version_2_with_negative,
+    }
+
+
 class QuestionEncoder(Packer):
     """Makes records of paragraphs and their questions.
 

@@ -128,8 +128,12 @@ def publish_recipe(
     return Standing(built.version, built.outcome)
 
 
-def named(reference: str) -> tuple[str, str]:
+def named(reference: str, example: str = "books:1.0.0") -> tuple[str, str]:
     """The name and number of a reference.
+
+    Args:
+        reference: ``name:x.y.z``.
+        example: of one, for the error.
 
     Raises:
         SettingsError: it is none, or says more.
@@ -139,7 +143,7 @@ def named(reference: str) -> tuple[str, str]:
         raise SettingsError(
             f"--publish takes a name and a number, got {reference!r}.",
             where="--publish",
-            hint="--publish books:1.0.0",
+            hint=f"--publish {example}",
         )
     return found.name, found.version
 

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from provender.nlp.recipes.bert import BertPretraining as BertPretraining
     from provender.nlp.recipes.sentences import SentencePairs as SentencePairs
     from provender.nlp.recipes.squad import SquadExamples as SquadExamples
+    from provender.nlp.recipes.tasks import TaskExamples as TaskExamples
     from provender.nlp.recipes.xlnet import XlnetPretraining as XlnetPretraining
 
 _HOME = {
     "BertPretraining": "bert",
     "SentencePairs": "sentences",
     "SquadExamples": "squad",
+    "TaskExamples": "tasks",
     "XlnetPretraining": "xlnet",
 }
 

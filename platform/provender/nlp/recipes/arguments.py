@@ -99,10 +99,4 @@ def encoding_options(dataset: str, flags: Mapping[str, Any], known: Sequence[str
 
     check_flags(dataset, flags, known)
     # Nothing is read or written by these names: a recipe's texts and files are the engine's.
-    return Options(
-        fine_tuning_task_type="squad",
-        squad_data_file="-",
-        train_data_output_path="-",
-        meta_data_file_path="-",
-        **flags,
-    )
+    return Options.of_records(fine_tuning_task_type="squad", squad_data_file="-", **flags)

@@ -10,29 +10,37 @@ import numpy as np
 import tensorflow_datasets as tfds
 
 from provender.errors import InputError, SettingsError
-from provender.nlp.finetuning.builder import values_of
-from provender.nlp.finetuning.classification import RowEncoder
+from provender.nlp.finetuning.classification import RowEncoder, metadata
+from provender.nlp.finetuning.features import pair_features
 from provender.nlp.finetuning.rows import Row
 from provender.nlp.recipes.arguments import ENCODING, check_shards, encoding_options, located
+from provender.nlp.recipes.records import (
+    FromVersion,
+    Numbers,
+    RecordsInSteps,
+    Supply,
+    as_features,
+)
 from provender.nlp.recipes.text import check_texts
-from provender.nlp.recipes.version import SourceVersion
-from provender.records.protobuf import example
-from provender.records.shards import shard_bounds, shard_count
+from provender.nlp.recipes.version import Rows, SourceVersion
 
-_BYTES_PER_TOKEN = 4
+_NUMBERS: Numbers = ("example_id", 0)
 
 
-class SentencePairs(tfds.core.ShardBasedBuilder, skip_registration=True):  # type: ignore[call-arg]
+class SentencePairs(RecordsInSteps, skip_registration=True):  # type: ignore[call-arg]
     """Fine-tuning records of a published version's sentences, or pairs of them.
 
     The records are those of `provender nlp create-finetuning-data --tfds-params` for this version,
-    in the order in which it stores its examples.
+    in the order in which it stores its examples. They are encoded, then shards are written, in which
+    they are numbered.
 
     Args:
         source: the published version.
         text: its feature with text, or two of them.
         label: its feature with the class, or the number; False for records without.
-        labels: names of the classes by number; needed where the version has names, not numbers.
+        labels: names of the classes by number, where they are not the version's own; needed where it
+            has texts, not numbers.
+        skip_label: examples of this class, a name or a number, are left out.
         regression: whether labels are numbers.
         weight: its feature that says how much an example counts.
         splits: split -> split of the source; by default all of them under their names.
@@ -46,6 +54,12 @@ class SentencePairs(tfds.core.ShardBasedBuilder, skip_registration=True):  # typ
             ``max_seq_length``, as `provender.nlp.finetuning.Options` has them.
     """
 
+    STEPS: ClassVar[Mapping[str, Sequence[str]]] = {
+        "records": (
+            *("source", "text", "label", "labels", "skip_label", "regression", "weight"),
+            *("splits", "unlabeled", *ENCODING),
+        )
+    }
     ARGUMENTS: ClassVar[dict[str, str]] = {
         "source": "version",
         "vocab_file": "file",
@@ -60,6 +74,7 @@ class SentencePairs(tfds.core.ShardBasedBuilder, skip_registration=True):  # typ
         text: str | Sequence[str] = "text",
         label: str | bool = "label",
         labels: Sequence[str] | None = None,
+        skip_label: str | int | None = None,
         regression: bool = False,
         weight: str | None = None,
         splits: Mapping[str, str] | None = None,
@@ -83,9 +98,16 @@ class SentencePairs(tfds.core.ShardBasedBuilder, skip_registration=True):  # typ
             raise SettingsError(
                 "Names of classes are given, but labels are no classes.", where=f"{dataset}, labels"
             )
+        if skip_label is not None and (regression or not label):
+            raise SettingsError(
+                "A class is to be left out, but labels are no classes.",
+                where=f"{dataset}, skip_label",
+            )
         self.name = dataset
         self.VERSION = tfds.core.Version(version or "1.0.0")
         self._options = encoding_options(dataset, flags, ENCODING)
+        self._length = self._options.max_seq_length
+        self._skip = skip_label
         self._label = label if isinstance(label, str) else None
         self._labels, self._regression = list(labels or ()), regression
         self._weight, self._unlabeled = weight, list(unlabeled)
@@ -95,36 +117,30 @@ class SentencePairs(tfds.core.ShardBasedBuilder, skip_registration=True):  # typ
 
     def _info(self) -> Any:
         length = self._options.max_seq_length
-
-        def tensor(size: int, kind: Any = np.int64) -> Any:
-            return tfds.features.Tensor(shape=(size,), dtype=kind)
-
-        found = {
-            **{name: tensor(length) for name in ("input_ids", "input_mask", "segment_ids")},
-            **{name: tensor(1) for name in ("is_real_example", "example_id")},
-        }
-        if self._label:
-            found["label_ids"] = tensor(1, np.float32 if self._regression else np.int64)
-        if self._weight:
-            found["weight"] = tensor(1, np.float32)
-        kind = "bert_regression" if self._regression else "bert_classification"
-        told = {
-            "task_type": kind,
-            "max_seq_length": length,
-            "has_sample_weights": bool(self._weight),
-        }
-        if self._labels:
-            told |= {"num_labels": len(self._labels), "label_names": self._labels}
-        classes = f" Classes by number: {', '.join(self._labels)}." if self._labels else ""
+        label = None if self._label is None else np.float32 if self._regression else np.int64
+        labels = self._labels or self._labels_of_source()
+        told = metadata(self._options, None, labels, bool(self._weight), self._regression)
+        kind = told["task_type"]
+        classes = f" Classes by number: {', '.join(labels)}." if labels else ""
         return tfds.core.DatasetInfo(
             builder=self,
             description=f"Fine-tuning records of {length} tokens for {kind}.{classes}",
-            features=tfds.features.FeaturesDict(found),
+            features=as_features(pair_features(length, label, weighted=bool(self._weight))),
             metadata=tfds.core.MetadataDict(told),
             disable_shuffling=True,
         )
 
-    def _shard_iterators_per_split(self, dl_manager: Any) -> dict[str, list[Any]]:
+    def _labels_of_source(self) -> list[str]:
+        """Names of the version's classes, where it is known and has such."""
+        if self._source is None or self._label is None or self._regression:
+            return []
+        features = SourceVersion(self._source, []).features()
+        if self._label not in features:
+            return []
+        return [str(each) for each in getattr(features[self._label], "names", None) or ()]
+
+    def supplies(self) -> Mapping[str, Supply]:
+        """See `RecordsInSteps`."""
         known = located(self._source)
         splits = dict(self._splits or {name: name for name in known["splits"]})
         unknown = [each for each in self._unlabeled if each not in splits]
@@ -134,21 +150,16 @@ class SentencePairs(tfds.core.ShardBasedBuilder, skip_registration=True):  # typ
                 where=f"{self.name}, unlabeled",
                 hint=f"There are: {', '.join(splits)}.",
             )
-        RowEncoder(self._options).check()
-        found = {}
+        encode = RowEncoder(self._options, self._regression)
+        encode.check()
+        _ = self._skipped
+        found: dict[str, Supply] = {}
         for split, name in splits.items():
             source = SourceVersion(known, [name])
             self._check(source)
-            shards = self._shards or self._usual_shards(source.count)
-            found[split] = [
-                functools.partial(self._examples, split, source, start, stop)
-                for start, stop in shard_bounds(source.count, shards)
-            ]
+            read = functools.partial(self._rows, source, split)
+            found[split] = FromVersion(source, read, encode, _NUMBERS)
         return found
-
-    def _usual_shards(self, count: int) -> int:
-        size = count * self._options.max_seq_length * _BYTES_PER_TOKEN
-        return int(shard_count(size, count))
 
     def _check(self, source: SourceVersion) -> None:
         """Refuses features that do not serve.
@@ -177,30 +188,45 @@ class SentencePairs(tfds.core.ShardBasedBuilder, skip_registration=True):  # typ
                 hint="Give them in this order, or leave labels out.",
             )
 
-    def _examples(
-        self, split: str, source: SourceVersion, start: int, stop: int
-    ) -> Iterator[tuple[int, Any]]:
+    def _rows(self, source: SourceVersion, split: str, wanted: Rows) -> Iterator[Row]:
         columns = [*self._texts, *filter(None, (self._weight,))]
         if self._label and split not in self._unlabeled:
             columns.append(self._label)
-        encode = RowEncoder(self._options, self._regression)
-        key = start
-        for _, examples in source.read(source.between(start, stop), columns):
-            for each in examples:
-                row = self._row(each, split, key)
-                [features] = encode(key, [row]).records
-                yield key, values_of(example(features))
-                key += 1
+        skipped = None if split in self._unlabeled else self._skipped
+        file = source.files[wanted.file][0]
+        for _, examples in source.read([wanted], columns):
+            for number, each in enumerate(examples, wanted.start):
+                row = self._row(each, split, f"{file}, example {number}")
+                if skipped is None or row.label != skipped:
+                    yield row
 
-    def _row(self, found: Mapping[str, Any], split: str, key: int) -> Row:
+    @functools.cached_property
+    def _skipped(self) -> int | None:
+        """The class whose examples are left out.
+
+        Raises:
+            SettingsError: there is no such class.
+        """
+        if not isinstance(self._skip, str):
+            return self._skip
+        names = self._labels or self._labels_of_source()
+        if self._skip in names:
+            return names.index(self._skip)
+        raise SettingsError(
+            f"skip_label is {self._skip!r}, which is no class.",
+            where=f"{self.name}, skip_label",
+            hint=f"Classes are {', '.join(names)}." if names else "Name them: labels = [...].",
+        )
+
+    def _row(self, found: Mapping[str, Any], split: str, place: str) -> Row:
         texts = tuple(_text(found[name]) for name in self._texts)
         weight = float(found[self._weight]) if self._weight else None
         label: int | float | None = None
         if self._label:
-            label = 0 if split in self._unlabeled else self._class(found[self._label], split, key)
+            label = 0 if split in self._unlabeled else self._class(found[self._label], split, place)
         return Row(texts, label, weight)
 
-    def _class(self, value: Any, split: str, key: int) -> int | float:
+    def _class(self, value: Any, split: str, place: str) -> int | float:
         if self._regression:
             return float(value)
         if isinstance(value, (bytes, str)):
@@ -214,9 +240,7 @@ class SentencePairs(tfds.core.ShardBasedBuilder, skip_registration=True):  # typ
         else:
             message = f"is {int(value)}: it is not known"
             hint = f'unlabeled = ["{split}"] gives all of the split 0.'
-        raise InputError(
-            f"The label of example {key} of {split} {message}.", where=self.name, hint=hint
-        )
+        raise InputError(f"A label of {split} {message}.", where=f"{self.name}, {place}", hint=hint)
 
 
 def _text(value: Any) -> str:
