@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import os
 import shutil
@@ -20,7 +22,10 @@ from provender.engine import staged
 from provender.engine.plan import reason_text
 from provender.engine.session import Options
 from provender.errors import ConflictError
-from provender.nlp.recipes import tokens
+from provender.nlp import pretraining, recipes, xlnet_data
+from provender.nlp.recipes import squad, tasks, tokens
+from provender.nlp.recipes.arguments import ENCODING
+from provender.nlp.xlnet_data.options import OF_FILES
 from provender.upkeep.doctor import examine
 from provender.upkeep.gc import collect, sweep
 
@@ -208,3 +213,37 @@ def test_there_are_not_too_many_files(project: Project, monkeypatch: pytest.Monk
     assert 10 <= made[f"{TOKENS}/part-0-of-1"] <= 13
     assert 6 <= made[f"{INSTANCES}/part-0-of-1"] <= 8
     assert project.records(built) == scripted(project)
+
+
+def fields_of(options: Any) -> set[str]:
+    return {each.name for each in dataclasses.fields(options)}
+
+
+OF_ALL = {"shards", "dataset", "version", "data_dir", "config"}
+"""Arguments that no recipe's step depends on."""
+OF_SHARDS = {
+    # Instances are planned without being masked; shards mask them.
+    "BertPretraining": {
+        "do_whole_word_mask", "max_ngram_size", "max_predictions_per_seq", "masked_lm_prob",
+        "random_tokens", "use_v2_feature_names",
+    },
+    "XlnetPretraining": {
+        "seq_length", "reuse_length", "bi_data", "per_host_batch_size", "num_cores_per_host",
+    },
+    "SentencePairs": set(), "SquadExamples": set(), "TaskExamples": set(),
+}  # fmt: skip
+FLAGS_OF = {
+    "BertPretraining": fields_of(pretraining.Options) - {"gzip_compress", "format"},
+    "XlnetPretraining": fields_of(xlnet_data.Options) - set(OF_FILES),
+    "SentencePairs": set(ENCODING), "SquadExamples": set(squad._FLAGS), "TaskExamples": set(tasks._FLAGS),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", recipes.__all__)
+def test_every_argument_counts_somewhere(name: str) -> None:
+    """An argument that a step reads and does not name would leave its old files standing."""
+    recipe = getattr(recipes, name)
+    taken = set(inspect.signature(recipe.__init__).parameters) - {"self", "flags"} | FLAGS_OF[name]
+    counted = {argument for step in recipe.STEPS.values() for argument in step}
+    assert counted <= taken
+    assert taken - counted - OF_ALL == OF_SHARDS[name]
