@@ -13,6 +13,7 @@ from provender.engine.decide import decide
 from provender.engine.plan import reason_text
 from provender.engine.session import Options, Session, open_session
 from provender.errors import BuilderError
+from provender.nlp.pretraining.examples import decode
 from provender.records.tfrecord import iter_records
 from provender.refs import DatasetRef
 from provender.settings import Settings
@@ -148,6 +149,56 @@ def test_what_a_step_gets_wrong_is_said(project: Project, old: str, new: str, me
     with pytest.raises(BuilderError, match=message):
         project.build(workers=1)
     assert not list((project.root / "home").glob("datasets/squares/*"))
+
+
+RECORD = """
+        from provender.builders.steps import Serialized
+        from provender.training.messages import example_class
+        for number in {numbers}:
+            made = example_class()()
+            made.features.feature["{name}"].{kind}_list.value.extend([number]{more})
+            yield number, Serialized(made.SerializeToString(deterministic=True))
+"""
+
+
+def serialized(project: Project, **changed: str) -> None:
+    """Makes the builder give records of two numbers in each shard."""
+    text = project.file.read_text()
+    body = text.partition("def _examples(self, shard):\n")[2]
+    made = RECORD.format(
+        **{"numbers": "(7 + shard, 300)", "name": "sum", "kind": "int64", "more": "", **changed}
+    )
+    project.edit(body, made.removeprefix("\n"))
+
+
+def test_examples_may_be_records(project: Project) -> None:
+    serialized(project)
+    built = project.build(workers=1)
+    assert [decode(each)["sum"].tolist() for each in project.sums(built)] == [
+        [7],
+        [300],
+        [8],
+        [300],
+    ]
+    catalog = project.session().catalog
+    [split] = catalog.statistics(built.version.id).values()
+    assert split["examples"] == 4 and "300" in str(split["features"]["sum"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"name": "sun"}, r"does not hold the features"),
+        ({"kind": "float"}, r"does not hold the features"),
+        ({"more": " * 2"}, r"is not what the features make of its example"),
+    ],
+)
+def test_a_record_of_other_features(
+    project: Project, changed: dict[str, str], message: str
+) -> None:
+    serialized(project, **changed)
+    with pytest.raises(BuilderError, match=message):
+        project.build(workers=1)
 
 
 def test_only_shards_can_be_prepared_in_steps(project: Project) -> None:

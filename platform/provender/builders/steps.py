@@ -51,6 +51,17 @@ class Part:
         return range(self.number * count // self.of, (self.number + 1) * count // self.of)
 
 
+class Serialized(bytes):
+    """An example as its record, a serialized ``tf.train.Example``, for builders that have it so.
+
+    A shard iterator may give ``key, Serialized(record)`` in place of ``key, example``. The record must be
+    byte for byte what the features make of the example: TFDS's own with deterministic
+    serialization, so the entries are in the order of their names. The first one of each shard is checked.
+    """
+
+    __slots__ = ()
+
+
 class InSteps:
     """What a builder with steps derives from, besides `tfds.core.ShardBasedBuilder`.
 

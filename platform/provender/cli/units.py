@@ -22,10 +22,10 @@ def bytes_text(size: int) -> str:
 
 
 def amount_text(value: int | float, unit: str) -> str:
-    """So many of a unit; bytes get a size prefix, others a thousands separator."""
+    """So many of a unit, ``examples`` or the like; bytes get a size prefix."""
     if unit == "bytes":
         return bytes_text(int(value))
-    return f"{int(value):,} {unit}".rstrip()
+    return counted(int(value), unit.removesuffix("s")) if unit else f"{int(value):,}"
 
 
 def counted(count: int, noun: str) -> str:

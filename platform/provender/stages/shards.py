@@ -6,11 +6,13 @@ is the output of one of its iterators, in the order it comes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from provender.builders.steps import Serialized
 from provender.errors import BuilderError, SplitError
 from provender.fingerprint import Tree, combine
 from provender.records.shards import shard_bounds, shard_count, shard_name
@@ -19,9 +21,13 @@ from provender.stages.site import Progress, Workplace
 
 if TYPE_CHECKING:
     from provender.builders.facts import BuilderFacts
-    from provender.records import ShardFile
+    from provender.records import Encoder, ShardFile
 
 INDEX_SUFFIX = ".offsets"
+_SHOWN = 200
+_SECONDS = 0.5
+_LOOKS = 64
+"""Examples between looks at the clock."""
 
 
 def key(split: str, shard: int) -> str:
@@ -102,7 +108,7 @@ def run(work: Workplace, args: Mapping[str, Any], progress: Progress) -> dict[st
         work: the place of work.
         args: ``fingerprint``, ``name``, ``shard``, ``shards``; ``examples``: the examples
             stage's result, and ``examples_fingerprint``.
-        progress: told when the shard is written.
+        progress: not told anything: examples are gathered at the speed of the disk.
 
     Returns:
         What `_deliver` says of the file.
@@ -156,8 +162,8 @@ def run_iterator(work: Workplace, args: Mapping[str, Any], progress: Progress) -
     where = f"split {args['split']}, shard {args['shard']}"
     pairs = examples.bounded(iterators[args["shard"]](), args["max_examples"])
     watching = statistics.Watching(statistics.schema_of(features), args["shard"])
-    payloads = watching.through(_encoded(pairs, encode, where))
-    written = write_records(payloads, path, index_path=_index(path))
+    payloads = watching.through(_encoded(pairs, features, encode, where))
+    written = write_records(_told(payloads, progress), path, index_path=_index(path))
     found = watching.collection
     if watching.error is not None:
         statistics.told(args["name"], watching.error)
@@ -165,12 +171,30 @@ def run_iterator(work: Workplace, args: Mapping[str, Any], progress: Progress) -
     return {**_deliver(work, args, path, written), "statistics": kept}
 
 
-def _encoded(pairs: Any, encode: Any, where: str) -> Any:
+def _told(payloads: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
+    """The records; tells how many there were, twice a second at most."""
+    count, last = 0, time.monotonic()
+    for count, payload in enumerate(payloads, 1):
+        yield payload
+        if not count % _LOOKS and time.monotonic() - last > _SECONDS:
+            last = time.monotonic()
+            progress({"done": count, "total": None, "unit": "examples"})
+    progress({"done": count, "total": count, "unit": "examples"})
+
+
+def _encoded(pairs: Any, features: Any, encode: Encoder, where: str) -> Iterator[bytes]:
     """Encodes an iterator's examples, naming the last good key if it breaks."""
     last: Any = None
+    checked = False
     try:
         for each, example in pairs:
-            yield encode(example)
+            if type(example) is Serialized:
+                if not checked:
+                    _check(example, features, encode, where)
+                    checked = True
+                yield example
+            else:
+                yield encode(example)
             last = each
     except BuilderError:
         raise
@@ -180,6 +204,21 @@ def _encoded(pairs: Any, encode: Any, where: str) -> Any:
             where=f"{where}, after key {last!r}",
             facts={"last_good_key": repr(last), "traceback": download.traceback_of(error)},
         ) from error
+
+
+def _check(record: bytes, features: Any, encode: Encoder, where: str) -> None:
+    """Refuses a record that the features would not make of its example."""
+    from provender.training.rows import decoder_of
+
+    found = encode(decoder_of(features.to_json(), None, where)(record))
+    if found != record:
+        raise BuilderError(
+            "A serialized record is not what the features make of its example.",
+            where=where,
+            hint="Names, kinds and lengths must be the features', and entries in the order of their "
+            "names, as SerializeToString(deterministic=True) has them.",
+            facts={"record": record[:_SHOWN].hex(), "expected": found[:_SHOWN].hex()},
+        )
 
 
 def _local(work: Workplace, args: Mapping[str, Any]) -> Path:

@@ -14,7 +14,7 @@ from tests.nlp.recipes.test_bert import key_of
 from provender.data import Dataset, Value
 from provender.errors import ProvenderError
 from provender.nlp.finetuning import Options, create
-from provender.nlp.finetuning.features import values_of
+from provender.nlp.pretraining.examples import decode
 
 WORDS = ("the cat sat", "a good dog who did it", "the mat is unhappy", "what sleep ?", "it (x) y")
 CONTEXT = "The cat sat on the mat. The dog (1895-1943) is good."
@@ -103,7 +103,7 @@ def test_sentences_are_those_of_the_command(project: Project) -> None:
 def _read(project: Project, name: str, split: str) -> list[dict[str, Any]]:
     built = project.build(name, workers=1)
     files = sorted(Path(built.version.uri).glob(f"*-{split}.tfrecord-*-of-00002"))
-    return [values_of(record) for each in files for record in records_of(each)]
+    return [decode(record) for each in files for record in records_of(each)]
 
 
 def test_sentences_run_again_with_their_words(project: Project) -> None:

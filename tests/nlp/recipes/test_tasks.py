@@ -18,10 +18,10 @@ from tests.nlp.recipes.test_finetuning import pairs, publish, write_squad
 from provender.builders.steps import Part
 from provender.errors import ProvenderError
 from provender.nlp.finetuning import Options, create
-from provender.nlp.finetuning.features import values_of
 from provender.nlp.finetuning.publishing import split_name
 from provender.nlp.finetuning.running import datasets_of, splits_of
 from provender.nlp.finetuning.tasks import BUCC_LANGUAGES, PANX_LANGUAGES
+from provender.nlp.pretraining.examples import decode
 from provender.nlp.recipes import TaskExamples
 
 RECORDS = "examples/records"
@@ -178,9 +178,9 @@ def test_versions_in_place_of_datasets(project: Project) -> None:
     script = {**given, "version_ref": "pairs:1.0.0"}
     found, expected = of_splits(built), scripted_with(project, script)
     assert found["train"] == expected["train"]
-    tests = [values_of(each) for each in found["test"]]
+    tests = [decode(each) for each in found["test"]]
     assert [float(each.pop("weight")[0]) for each in tests] == [1.0] * 40
-    plain = [{k: v.tolist() for k, v in values_of(each).items()} for each in expected["test"]]
+    plain = [{k: v.tolist() for k, v in decode(each).items()} for each in expected["test"]]
     assert [{k: v.tolist() for k, v in each.items()} for each in tests] == plain
     catalog = project.session("of_pairs").catalog
     assert "pairs:1.0.0" in {each.name for each in catalog.lineage(built.version.id).nodes}

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-
-from provender.training.messages import example_class
 
 Feature = tuple[int, type]
 """Length and numpy type."""
@@ -51,14 +47,3 @@ def tagging_features(length: int) -> dict[str, Feature]:
     """
     found: dict[str, Feature] = dict.fromkeys((*_MASKED, "label_ids"), (length, np.int64))
     return found | dict.fromkeys(("sentence_id", "sub_sentence_id"), (1, np.int64))
-
-
-def values_of(payload: bytes) -> Mapping[str, np.ndarray]:
-    """The features of a serialized ``tf.train.Example`` without texts."""
-    found = {}
-    for name, each in example_class().FromString(payload).features.feature.items():
-        if each.HasField("float_list"):
-            found[name] = np.array(each.float_list.value, np.float32)
-        else:
-            found[name] = np.array(each.int64_list.value, np.int64)
-    return found

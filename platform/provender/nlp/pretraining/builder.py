@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import tensorflow_datasets as tfds
 
+from provender.builders.steps import Serialized
 from provender.nlp.pretraining.options import Options
 from provender.nlp.pretraining.plans import read_bucket
 from provender.nlp.pretraining.work import Work
-from provender.nlp.pretraining.writing import columns, instances
+from provender.nlp.pretraining.writing import columns, records_of
 from provender.records.shards import shard_bounds
-
-_AT_ONCE = 1024
 
 
 def info_of(builder: Any, options: Options) -> Any:
@@ -37,7 +36,7 @@ def info_of(builder: Any, options: Options) -> Any:
 
 
 def examples_of(work: Work, shard: int, shards: int) -> Iterator[tuple[int, Any]]:
-    """The examples of a shard: their numbers, and their features as arrays.
+    """The examples of a shard: their numbers, and their records.
 
     Args:
         work: text tokenized, instances planned.
@@ -51,13 +50,6 @@ def examples_of(work: Work, shard: int, shards: int) -> Iterator[tuple[int, Any]
         bucket = int(np.searchsorted(ends, key, "right"))
         before = int(ends[bucket] - counts[bucket])
         rows = read_bucket(work.plans, bucket)[key - before : stop - before]
-        for start in range(0, len(rows), _AT_ONCE):
-            values = instances(work.store, work.recipe, rows[start : start + _AT_ONCE])
-            whole = {name: _typed(each) for name, each in values.items()}
-            for i in range(len(rows[start : start + _AT_ONCE])):
-                yield key, {name: each[i] for name, each in whole.items()}
-                key += 1
-
-
-def _typed(values: np.ndarray) -> np.ndarray:
-    return values if values.dtype == np.float32 else values.astype(np.int64)
+        for record in records_of(work.store, work.recipe, rows):
+            yield key, Serialized(record)
+            key += 1

@@ -173,8 +173,8 @@ class _Watch:
             self._total = sum(each.startswith("shards/") for each in stages)
             return
         kind, _, rest = event["stage"].partition("/")
-        if kind == "shards" and event["event"] == "done":
-            self._shards += 1
+        if kind == "shards" and event["event"] in ("start", "done"):
+            self._shards += event["event"] == "done"
             self._tell("write", self._shards, self._total, "shards")
         elif kind == "examples" and event["event"] == "progress" and event.get("total"):
             step, _, part = rest.partition("/")

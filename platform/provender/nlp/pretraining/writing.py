@@ -19,6 +19,7 @@ from provender.nlp.pretraining.plans import read_bucket
 from provender.nlp.pretraining.tokens import TokenStore
 from provender.nlp.text.vocabulary import CLS, MASK, SEP, Vocabulary
 from provender.records.atomic import AtomicFile
+from provender.records.tfrecord import FOOTER_BYTES, HEADER_BYTES
 
 _TOKENS_AT_ONCE = 1 << 18
 _GZIP_LEVEL = 6
@@ -144,6 +145,22 @@ def _encoded(
     for start in range(0, len(rows), at_once):
         values = instances(store, recipe, rows[start : start + at_once])
         yield start, *recipe.layout.encode(values)
+
+
+def records_of(store: TokenStore, recipe: Recipe, rows: np.ndarray) -> Iterator[bytes]:
+    """The records of planned instances, serialized.
+
+    Args:
+        store: the text.
+        recipe: how instances are made.
+        rows: planned instances, of dtype `provender.nlp.pretraining.plans.ROW`.
+    """
+    for _, data, ends in _encoded(store, recipe, rows):
+        whole = data.tobytes()
+        begin = 0
+        for end in ends.tolist():
+            yield whole[begin + HEADER_BYTES : end - FOOTER_BYTES]
+            begin = end
 
 
 def instances(store: TokenStore, recipe: Recipe, rows: np.ndarray) -> dict[str, np.ndarray]:

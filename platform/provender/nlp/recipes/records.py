@@ -12,18 +12,18 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import tensorflow_datasets as tfds
 
-from provender.builders.steps import InSteps, Part
+from provender.builders.steps import InSteps, Part, Serialized
 from provender.errors import InputError
-from provender.nlp.finetuning.features import Feature, values_of
+from provender.nlp.finetuning.features import Feature
 from provender.nlp.finetuning.outputs import Encoder, Planned, chunks_of
 from provender.nlp.recipes.version import Rows, SourceVersion
 from provender.records.atomic import AtomicFile, told_as_ours, write_json
 from provender.records.protobuf import example
 from provender.records.shards import shard_bounds, shard_count
 from provender.records.tfrecord import frame, iter_records
+from provender.training.messages import example_class
 
 _log = logging.getLogger(__name__)
 _COUNTS = "records.json"
@@ -230,7 +230,7 @@ class RecordsInSteps(InSteps, tfds.core.ShardBasedBuilder, skip_registration=Tru
                 records = iter_records(_pieces(folder, split) / f"{number:06d}")
                 for key, (_, payload) in enumerate(records, first):
                     if start <= key < stop:
-                        yield key, {**values_of(payload), **_numbered(known["numbers"], key)}
+                        yield key, numbered(payload, known["numbers"], key)
             first += count
 
 
@@ -258,8 +258,17 @@ def _encode(encode: Encoder, piece: Piece, path: Path) -> Counter[str]:
     return made.notes
 
 
-def _numbered(numbers: Numbers | None, key: int) -> dict[str, np.ndarray]:
+def numbered(record: bytes, numbers: Numbers | None, key: int) -> Serialized:
+    """A record with its number.
+
+    Args:
+        record: a serialized ``tf.train.Example``.
+        numbers: the feature that is to be the number, and the first one's; or None.
+        key: number of the record, from 0.
+    """
     if numbers is None:
-        return {}
+        return Serialized(record)
     name, first = numbers
-    return {name: np.array([first + key], np.int64)}
+    message = example_class().FromString(record)
+    message.features.feature[name].int64_list.value[:] = [first + key]
+    return Serialized(message.SerializeToString(deterministic=True))

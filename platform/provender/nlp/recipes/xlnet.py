@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow_datasets as tfds
 
-from provender.builders.steps import InSteps, Part
+from provender.builders.steps import InSteps, Part, Serialized
 from provender.nlp.pretraining.tokens import TokenStore, join_parts
 from provender.nlp.recipes import tokens
 from provender.nlp.recipes.arguments import check_shards, located, options_of
@@ -179,8 +179,8 @@ class XlnetPretraining(InSteps, tfds.core.ShardBasedBuilder, skip_registration=T
             number, step = divmod(at, steps)
             rows = every[number]
             records = Records(options, self._marks, begins_word, number)
-            for i, values in enumerate(records.values_of_step(rows, step)):
-                yield at * len(rows) + i, values
+            for i, record in enumerate(records.of_step(rows, step)):
+                yield at * len(rows) + i, Serialized(record)
 
     @cached_property
     def _pieces(self) -> XLNetPieces:
