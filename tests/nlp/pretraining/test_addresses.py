@@ -10,8 +10,9 @@ import pytest
 from tests.nlp.pretraining.conftest import corpus
 from tests.upkeep import conftest as of_stores
 
-from provender.errors import MissingFiles, SettingsError, StoreError
+from provender.errors import ConflictError, MissingFiles, SettingsError, StoreError
 from provender.nlp.pretraining import Options, addresses, create
+from provender.nlp.pretraining.publishing import publish
 from provender.nlp.pretraining.running import usual_workers
 from provender.store import Store
 
@@ -41,6 +42,39 @@ def on(url: str, home: Path) -> None:
     store = Store.open(f"{url}/text")
     for name in ("a.txt", "b.txt"):
         store.put(str(home / name), name)
+
+
+def test_a_version_of_text_at_an_address(
+    vocab: str, home: Path, request: pytest.FixtureRequest
+) -> None:
+    url = request.getfixturevalue("gcs_bucket")
+    options = Options(vocab_file=vocab, dupe_factor=2)
+    local = expected(home, options)
+    on(url, home)
+    said: list[str] = []
+
+    def ask(number: str) -> Any:
+        return publish(
+            f"{url}/text/*.txt", f"books:{number}", options, tell=lambda step, *_: said.append(step)
+        )
+
+    done = ask("1.0.0")
+    [shard] = Path(done.version.uri).glob("*.tfrecord-00000-of-00001")
+    whole = publish("a.txt,b.txt", "local:1.0.0", options)
+    [same] = Path(whole.version.uri).glob("*.tfrecord-00000-of-00001")
+    assert shard.read_bytes() == same.read_bytes()
+    assert sum(map(len, local)) == shard.stat().st_size
+    # Nothing is fetched again that is unchanged; what is changed is other text.
+    assert "fetch" in said
+    said.clear()
+    assert ask("1.0.0").outcome == "cached" and said == []
+    (home / "b.txt").write_text(corpus(9, seed=3))
+    on(url, home)
+    with pytest.raises(ConflictError):
+        ask("1.0.0")
+    assert ask("1.1.0").outcome == "succeeded"
+    with pytest.raises(MissingFiles):
+        publish(f"{url}/texts/*.txt", "none:1.0.0", options)
 
 
 @pytest.mark.parametrize("where", ["memory", "gs"])

@@ -51,6 +51,35 @@ def text_bytes(inputs: str | Sequence[str]) -> int:
     return sum(each.size for each in _found(inputs))
 
 
+def text_copies(inputs: str | Sequence[str], scratch: Path, tell: Tell) -> list[str]:
+    """Paths of text files; those with addresses are fetched, unless they were and are unchanged.
+
+    Copies lie in the scratch folder until they have not been asked for in a week.
+
+    Args:
+        inputs: files and patterns; as addresses such as ``gs://bucket/text/*.txt``, or paths.
+        scratch: the scratch folder.
+        tell: is told how far it is.
+
+    Raises:
+        MissingFiles: a pattern matches no file.
+        StoreError: an address cannot be read, or another process fetches the same files.
+    """
+    from provender.nlp.pretraining.running import claimed
+
+    found = list(_found(inputs))
+    remote = [each.identity() for each in found if each.remote is not None]
+    if not remote:
+        return [each.path for each in matched(inputs)]
+    folder = scratch / "addresses" / f"text-{_short_digest(remote)}"
+    with told_as_ours(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+    _sweep(folder)
+    with claimed(folder):
+        return _fetched(found, folder, tell)
+
+
 @dataclass(frozen=True)
 class _Input:
     """A text file: a path of this machine, or what is to be fetched."""
@@ -173,7 +202,11 @@ def _digest(found: Sequence[_Input], targets: Sequence[str], options: Options) -
         "options": options.digest(),
         "vocabulary": hashlib.blake2b(options.vocabulary.read_bytes()).hexdigest(),
     }
-    text = json.dumps(said, sort_keys=True)
+    return _short_digest(said)
+
+
+def _short_digest(doc: Any) -> str:
+    text = json.dumps(doc, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provender.builders.spec import BuilderSpec
 from provender.errors import SettingsError
-from provender.nlp.pretraining.files import matched
+from provender.nlp.pretraining.addresses import text_copies
 from provender.nlp.pretraining.options import Options
 from provender.nlp.pretraining.running import Tell, check
 from provender.records.shards import shard_count
@@ -55,7 +56,8 @@ def publish(
 ) -> Standing:
     """Publishes pretraining examples of text files as a version that `provender.load` reads.
 
-    Interrupted, it goes on where it was when it is called again in the same way.
+    Interrupted, it goes on where it was when it is called again in the same way. Text at an address
+    is fetched first; it counts by its content, like any other.
 
     Args:
         inputs: as for `provender.nlp.pretraining.create`.
@@ -78,13 +80,20 @@ def publish(
             where="--gzip_compress, --publish",
             hint="Leave --gzip_compress out, or write files with --output_file.",
         )
+    from provender.settings import load_settings
+
+    settings = settings or load_settings()
     options = options.located()
-    files = [each.path for each in matched(inputs)]
     check(options)
+    files = text_copies(inputs, Path(settings.scratch), tell or nobody)
     usual = {each.name: each.default for each in fields(Options)}
     flags = {key: value for key, value in options.to_json().items() if value != usual[key]}
     spec = BuilderSpec(_RECIPE, version=number, kwargs={"input_file": files, **flags}, name=name)
     return publish_recipe(spec, shards, workers=workers, settings=settings, tell=tell, steps=_STEPS)
+
+
+def nobody(step: str, done: int, total: int, unit: str) -> None:
+    """Is told, and says nothing."""
 
 
 def publish_recipe(
@@ -124,7 +133,7 @@ def publish_recipe(
     if shards is not None:
         spec = spec.with_(None, None, {"shards": shards})
     session = open_session(spec, settings, Asked(workers=workers), catalog=catalog)
-    built = build(session, _Watch(steps, tell or (lambda step, done, total, unit: None)))
+    built = build(session, _Watch(steps, tell or nobody))
     return Standing(built.version, built.outcome)
 
 
