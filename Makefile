@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core-$(shell cat requirements.lock pyproject.toml 2>/dev/null | cksum | cut -d' ' -f1)
 DEV := $(subst .core,.dev,$(CORE))
 AIRFLOW := $(subst .core,.airflow,$(CORE))
-EXTRAS := airflow,prefect,nlp,ui,metrics,dev
+EXTRAS := airflow,prefect,nlp,ui,images,metrics,dev
 WORKERS ?= 2
 
 .PHONY: demo airflow up down test test-all browser services beam-env lint bench lock clean help
@@ -84,7 +84,7 @@ bench: $(DEV)  ## every claim of speed, measured beside its peer
 	@for each in benchmarks/*.py; do echo "== $$each"; $(BIN)/python $$each || exit 1; done
 
 lock: $(VENV)/.uv  ## pin anew what pyproject.toml asks for
-	$(BIN)/uv pip compile pyproject.toml $(foreach e,airflow prefect nlp ui metrics dev,--extra $(e)) \
+	$(BIN)/uv pip compile pyproject.toml $(foreach e,airflow prefect nlp ui images metrics dev,--extra $(e)) \
 	  --python-version 3.11 --universal --no-emit-index-url --no-emit-find-links \
 	  --generate-hashes --no-annotate --no-header --upgrade -q -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra beam \

@@ -6,7 +6,8 @@ The same examples (a text of 1 KB and a label; PNG images of 32 x 32 x 3 with a 
 with Provender's offset index, and as ArrayRecord, the format that TFDS needs for this. Each reader runs
 in a process of its own, over files in the page cache, theirs and ours in turn. The same random numbers
 are read one by one, and in lists of 64 (`__getitems__`, which loaders call). Microseconds of CPU and of
-wall time a row, without imports; medians over the rounds. The ratio is of CPU time.
+wall time a row, without imports; medians over the rounds. The ratio is of CPU time. What decodes PNG
+is named: Provender uses kornia-rs where it is installed, TFDS OpenCV.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,8 @@ def main() -> None:
     if args.read:
         read(*args.read, args.reads)
         return
+    for who, package in (("Provender", "kornia_rs"), ("TFDS", "cv2")):
+        print(f"{who} decodes PNG by {package if find_spec(package) else 'Pillow'}")
     with tempfile.TemporaryDirectory() as home:
         prepare(home, args.rows)
         for name in ("random_text", "random_images"):
