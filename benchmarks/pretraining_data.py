@@ -2,8 +2,9 @@
 
 The same 10 MB of English, the same vocabulary of 8,192 tokens, sequences of 128 tokens: passes 2 and
 10, masking tokens, words, and runs of up to 3 words. Each run is a program of its own, start
-included; CPU seconds of all its processes, wall seconds, and the peak memory of the largest one,
-median of the rounds, taken in turn. Then memory alone: 10 MB and 200 MB of text.
+included; CPU seconds of all its processes, wall seconds, and the peak memory of the largest one and of
+all together (their proportional set sizes, looked at ten times a second), median of the rounds, taken
+in turn. Then memory alone: 10 MB and 200 MB of text, passes 2 and 10, each masking, 1 and 2 processes.
 
     python benchmarks/pretraining_data.py --documentation /usr/share/doc \\
         --peer-python /path/to/venv/bin/python
@@ -26,6 +27,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,11 +46,12 @@ CASES = [(2, "tokens"), (10, "tokens"), (2, "words"), (2, "runs of 3")]
 
 @dataclass(frozen=True)
 class Run:
-    """What one run took: CPU seconds, wall seconds, and MiB of its largest process."""
+    """What one run took: CPU seconds, wall seconds, and MiB of its largest process and of all of them."""
 
     cpu: float
     wall: float
     memory: float
+    together: float
 
 
 def documentation(folder: Path) -> list[list[str]]:
@@ -114,11 +117,49 @@ def run(command: list[str], log: Path) -> Run:
     start = time.perf_counter()
     with log.open("wb") as errors:
         process = subprocess.Popen(command, stdout=errors, stderr=errors, env=environment)
+        ended = threading.Event()
+        peaks = [0.0, 0.0]
+        watch = threading.Thread(target=_watch, args=(process.pid, ended, peaks))
+        watch.start()
         _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+        ended.set()
+        watch.join()
     if status:
         raise SystemExit(f"{' '.join(command)}\n{log.read_text()[-3000:]}")
-    wall = time.perf_counter() - start
-    return Run(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
+    return Run(usage.ru_utime + usage.ru_stime, wall, *peaks)
+
+
+def _watch(pid: int, ended: threading.Event, peaks: list[float]) -> None:
+    """Notes the peaks of the largest of a process and those that it started, and of all, in MiB.
+
+    What `wait4` says of memory begins with this program's own at the fork.
+    """
+    while not ended.wait(0.1):
+        family = _family(pid)
+        largest = max(_kilobytes(each, "status", "VmHWM:") for each in family)
+        together = sum(_kilobytes(each, "smaps_rollup", "Pss:") for each in family)
+        peaks[0] = max(peaks[0], largest / 1024)
+        peaks[1] = max(peaks[1], together / 1024)
+
+
+def _family(pid: int) -> list[int]:
+    found = [pid]
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += _family(int(child))
+    except OSError:
+        pass  # It has ended.
+    return found
+
+
+def _kilobytes(pid: int, name: str, line: str) -> int:
+    try:
+        text = Path(f"/proc/{pid}/{name}").read_text()
+    except OSError:
+        return 0
+    return sum(int(each.split()[1]) for each in text.splitlines() if each.startswith(line))
 
 
 def command_of(
@@ -137,7 +178,7 @@ def command_of(
 
 def median(runs: list[Run]) -> Run:
     """The median of each figure."""
-    figures = ("cpu", "wall", "memory")
+    figures = ("cpu", "wall", "memory", "together")
     return Run(*(statistics.median(getattr(each, f) for each in runs) for f in figures))
 
 
@@ -180,7 +221,8 @@ def compare(args: argparse.Namespace, work: Path, text: Path) -> None:
         module = "official.nlp.data.create_pretraining_data"
         programs["TF-NLP's script"] = (args.peer_python, module, [])
     print(f"{text.stat().st_size / 1e6:.1f} MB of text, median of {args.rounds}")
-    print(f"{'':10}{'masking':12}{'':20}{'CPU s':>8}{'wall s':>8}{'MiB':>8}{'CPU':>8}{'wall':>8}")
+    head = ("CPU s", "wall s", "MiB", "all", "CPU", "wall")
+    print(f"{'':10}{'masking':12}{'':20}{''.join(f'{each:>8}' for each in head)}")
     for passes, way in CASES:
         runs: dict[str, list[Run]] = {name: [] for name in programs}
         for _ in range(args.rounds):
@@ -190,7 +232,7 @@ def compare(args: argparse.Namespace, work: Path, text: Path) -> None:
         ours = median(runs["ours"])
         for name, each in runs.items():
             took = median(each)
-            figures = f"{took.cpu:8.2f}{took.wall:8.2f}{took.memory:8.0f}"
+            figures = f"{took.cpu:8.2f}{took.wall:8.2f}{took.memory:8.0f}{took.together:8.0f}"
             ratios = f"{took.cpu / ours.cpu:7.1f}x{took.wall / ours.wall:7.1f}x"
             print(f"passes {passes:<3}{way:12}{name:20}{figures}{ratios}", flush=True)
 
@@ -199,14 +241,19 @@ def grow(args: argparse.Namespace, work: Path, text: Path, documents: list[list[
     """Memory for more passes and for more text."""
     large = work / "large.txt"
     write_text(documents, args.large * 1_000_000, large)
-    print(f"\n{'text':>10}{'passes':>8}{'CPU s':>8}{'MiB':>8}")
-    for each, passes in ((text, 2), (text, 10), (large, 1), (large, 2)):
+    head = ("text", "passes", "masking", "workers", "CPU s", "wall s", "MiB", "all")
+    print("\n" + "".join(f"{each:>10}" for each in head))
+    cases = [(each, passes, "tokens", 1) for each in (text, large) for passes in (2, 10)]
+    cases += [(large, 10, "tokens", 2)]
+    cases += [(large, 2, way, 1) for way in ("words", "runs of 3")]
+    for each, passes, way, workers in cases:
         line = command_of(
-            sys.executable, "provender.nlp.create_pretraining_data", each, work, passes, "tokens"
+            sys.executable, "provender.nlp.create_pretraining_data", each, work, passes, way
         )
-        took = run([*line, "--workers=1"], work / "log")
+        took = run([*line, f"--workers={workers}"], work / "log")
         size = f"{each.stat().st_size / 1e6:.0f} MB"
-        print(f"{size:>10}{passes:>8}{took.cpu:8.2f}{took.memory:8.0f}", flush=True)
+        figures = f"{took.cpu:10.2f}{took.wall:10.2f}{took.memory:10.0f}{took.together:10.0f}"
+        print(f"{size:>10}{passes:>10}{way:>10}{workers:>10}{figures}", flush=True)
 
 
 if __name__ == "__main__":

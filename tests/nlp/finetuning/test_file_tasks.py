@@ -158,11 +158,59 @@ def test_xtreme_translated(project: Project) -> None:
     assert project.meta["test_de-en_data_size"] == 1
 
 
-def test_xtreme_pawsx(project: Project) -> None:
+def xtreme_pawsx(project: Project) -> None:
     project.write("in/train-en.tsv", "the cat\tit sat\t1\n")
-    project.make(classification_task_name="XTREME-PAWS-X", input_data_dir=project.out("in"))
-    assert labels(project, "train.tfrecord") == [1]
+    for lang in PAWSX_LANGUAGES:
+        project.write(f"in/dev-{lang}.tsv", "x\ty\t0\n")
+        project.write(f"in/test-{lang}.tsv", "x\tz\n")
+        # Such rows are in the published translations.
+        text = "o\to\tthe dog\tit sat\t1\no\to\tx\to\to\no\to\n"
+        project.write(f"tr/translate-train/en-{lang}-translated.tsv", text)
+        project.write(f"tr/translate-test/test-{lang}-en-translated.tsv", "o\to\ty\tz\t1\n")
+
+
+def test_xtreme_pawsx(project: Project) -> None:
+    xtreme_pawsx(project)
+    project.make(
+        classification_task_name="XTREME-PAWS-X",
+        input_data_dir=project.out("in"),
+        eval_data_output_path=project.out("eval"),
+        test_data_output_path=project.out("test-{}"),
+    )
+    (train,) = project.records("train.tfrecord")
+    assert train == {
+        **pairs("the cat", "it sat", length=16),
+        "label_ids": [1],
+        "is_real_example": [1],
+        "example_id": [0],
+    }
+    assert (inputs(project, "eval"), labels(project, "eval")) == ([of("x", "y")], [0])
+    for lang in PAWSX_LANGUAGES:
+        assert inputs(project, f"test-{lang}") == [of("x", "z")]
+        assert labels(project, f"test-{lang}") == [0]
     assert project.meta["processor_type"] == "XTREME-PAWS-X"
+    assert project.meta["label_names"] == ["0", "1"]
+
+
+def test_xtreme_pawsx_translated(project: Project) -> None:
+    xtreme_pawsx(project)
+    made = project.make(
+        classification_task_name="XTREME-PAWS-X",
+        input_data_dir=project.out("in"),
+        translated_input_data_dir=project.out("tr"),
+        test_data_output_path=project.out("test-{}"),
+    )
+    others = len(PAWSX_LANGUAGES) - 1
+    train = inputs(project, "train.tfrecord")
+    assert train == [of("the cat", "it sat")] + [of("the dog", "it sat")] * others
+    assert labels(project, "train.tfrecord") == [1] * (1 + others)
+    assert made.notes["rows of en-de-translated.tsv without a label"] == 2
+    assert len(made.notes) == others
+    assert inputs(project, "test-ko-en") == [of("y", "z")]
+    # The publisher's own files of English have no such rows: there they are told as wrong.
+    project.write("in/train-en.tsv", "the cat\tit sat\tit\n")
+    with pytest.raises(InputError, match=r"Line 1 of train-en.tsv has the label 'it'"):
+        project.make(classification_task_name="XTREME-PAWS-X", input_data_dir=project.out("in"))
 
 
 def test_axg(project: Project) -> None:

@@ -158,6 +158,21 @@ def test_answers_that_stand_elsewhere(project: Project, model: str) -> None:
         assert there.locate(4, "") is None
 
 
+@pytest.mark.parametrize(
+    "space", ["\u00a0", "\u2009", "\u3000", "\u2003 ", "\x1c", "\u202f", "\t\n"]
+)
+def test_answers_with_spaces_of_other_kinds(project: Project, model: str, space: str) -> None:
+    context = f"the cat{space}sat{space}on the mat"
+    answer = f"cat{space}sat"
+    for tokenizing in (Packer(project.options()), packer(project, model)):
+        there = located(context, tokenizing)
+        found = there.locate(4, answer)
+        assert found is not None
+        # What stands beside it is a word of its own only after a space that parts words.
+        assert there.passage.text(*found).startswith(answer)
+        assert there.locate(4, f"dog{space}sat") is None
+
+
 @settings(max_examples=30)
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=40), st.data())
 def test_answers_come_back_through_windows(

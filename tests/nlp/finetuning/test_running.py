@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import fields
@@ -110,6 +111,51 @@ def test_nothing_half_written(
     assert {each.name for each in project.folder.iterdir()} == {"in"}
 
 
+def test_a_killed_process_leaves_nothing_to_be_seen(
+    project: Project, tagged: dict[str, Any]
+) -> None:
+    """Nor anything at all, once the command or another one for the file has run again."""
+    flags = {**tagged, "vocab_file": project.vocab, "max_seq_length": 16}
+    flags |= {
+        "train_data_output_path": project.out("train"),
+        "meta_data_file_path": project.out("meta"),
+    }
+    program = (
+        "import os, signal, sys\n"
+        "from provender.nlp.finetuning import Options, create, tagging\n"
+        "call = tagging.SentenceEncoder.__call__\n"
+        "def dying(self, first, items):\n"
+        "    return os.kill(os.getpid(), signal.SIGKILL) if first else call(self, first, items)\n"
+        "tagging.SentenceEncoder.__call__ = dying\n"
+        f"create(Options(**{flags!r}), workers=1)\n"
+    )
+    for length in (16, 12):
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                program.replace("'max_seq_length': 16", f"'max_seq_length': {length}"),
+            ]
+        )
+        assert done.returncode == -signal.SIGKILL
+        assert all(
+            each.name.startswith(".") or each.name == "in" for each in project.folder.iterdir()
+        )
+    project.make(**{**tagged, "train_data_output_path": project.out("train")})
+    names = {each.name for each in project.folder.iterdir()}
+    assert names == {"in", "train", ".train.made.json", "eval", ".eval.made.json", "meta.json"}
+
+
+def test_input_files_are_not_written(project: Project, tagged: dict[str, Any]) -> None:
+    file = project.out("in/train-en.tsv")
+    before = Path(file).read_bytes()
+    (project.folder / "link").symlink_to(project.folder / "in")
+    for path in (file, project.out("link/train-en.tsv")):
+        with pytest.raises(SettingsError, match=r"is a file that is read"):
+            project.make(**tagged, train_data_output_path=path)
+    assert Path(file).read_bytes() == before
+
+
 def test_folders_that_cannot_be_written(project: Project, tagged: dict[str, Any]) -> None:
     project.write("file", "")
     with pytest.raises(StoreError, match=r"file"):
@@ -152,6 +198,24 @@ def test_vocabularies_that_cannot_serve(project: Project, tagged: dict[str, Any]
 def test_options_that_make_no_sense(project: Project, given: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         project.options(**given)
+
+
+@pytest.mark.parametrize("target", ["train_data_output_path", "meta_data_file_path"])
+def test_what_is_read_is_not_written(project: Project, target: str) -> None:
+    before = Path(project.vocab).read_bytes()
+    link = project.folder / "link"
+    link.symlink_to(project.vocab)
+    for path in (project.vocab, link):
+        with pytest.raises(SettingsError, match=rf"--{target} is the file of --vocab_file"):
+            project.make(**{target: str(path)})
+    questions = project.write("squad.json", "{}")
+    with pytest.raises(SettingsError, match=rf"--{target} is the file of --squad_data_file"):
+        project.make(
+            fine_tuning_task_type="squad",
+            squad_data_file=str(questions),
+            **{target: str(questions)},
+        )
+    assert Path(project.vocab).read_bytes() == before
 
 
 def test_flags_have_the_published_names_and_defaults() -> None:
@@ -226,4 +290,4 @@ def test_skipped_questions_are_told(project: Project) -> None:
         f"--vocab_file={project.vocab}", "--train_data_output_path=o", "--meta_data_file_path=m",
         "--max_query_length=8",
     )  # fmt: skip
-    assert "Skipped: 1 question (answers not found" in done.stderr
+    assert "Left out: 1 (answers not found" in done.stderr

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.nlp.pretraining.conftest import corpus
 
-from provender.errors import SettingsError
+from provender.errors import MissingFiles, SettingsError
 from provender.nlp.create_pretraining_data import translated
 
 
@@ -126,6 +126,10 @@ def test_publishing(folder: Path) -> None:
     assert "tiny:1.0.0  published" in run(folder, *line).stdout
     again = run(folder, *line, "--json")
     assert json.loads(again.stdout)["outcome"] == "cached"
+    shown = run(folder, "inspect", "tiny:1.0.0", "--vocab-file", "vocab.txt", "-n1", "--json")
+    doc = json.loads(shown.stdout)
+    assert doc["kind"] == "BERT pretraining"
+    assert doc["examples"][0].startswith("[CLS] ")
 
 
 def test_inspecting(folder: Path) -> None:
@@ -181,6 +185,8 @@ def test_sentencepiece_from_text_to_examples(folder: Path) -> None:
         ),
         (["-q", "--no-do-lower-case"], ["-q", "--no-do-lower-case"]),
         (["--output_file", "-"], ["--output-file", "-"]),
+        (["--random_seed", "-12"], ["--random-seed", "-12"]),
+        (["--masked_lm_prob=-1e-3", "-helpfull"], ["--masked-lm-prob=-1e-3", "--help"]),
     ],
 )
 def test_flags_in_absls_forms(given: list[str], expected: list[str]) -> None:
@@ -190,3 +196,19 @@ def test_flags_in_absls_forms(given: list[str], expected: list[str]) -> None:
 def test_switches_are_true_or_false() -> None:
     with pytest.raises(SettingsError, match="true or false, got 'maybe'"):
         translated(["--do_lower_case=maybe"])
+
+
+def test_files_of_flags(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text(
+        f"# text\n--input_file=a b.txt\n\n// more\n--flagfile={second}\n-gzip_compress\n"
+    )
+    second.write_text("--nodo_lower_case\n")
+    expected = ["--input-file=a b.txt", "--no-do-lower-case", "--gzip-compress", "--shards=2"]
+    assert translated([f"--flagfile={first}", "--shards=2"]) == expected
+    assert translated(["-flagfile", str(first), "--shards=2"]) == expected
+    second.write_text(f"--flagfile={first}\n")
+    with pytest.raises(SettingsError, match="names itself"):
+        translated([f"--flagfile={first}"])
+    with pytest.raises(MissingFiles, match="no file of flags"):
+        translated([f"--flagfile={tmp_path}/absent"])

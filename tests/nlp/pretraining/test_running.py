@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -24,9 +25,10 @@ from provender.errors import (
     StoreError,
     WorkerDied,
 )
+from provender.nlp.claiming import claimed
 from provender.nlp.pretraining import Options, create, pooling
 from provender.nlp.pretraining.pooling import Pool
-from provender.nlp.pretraining.running import claimed, usual_workers
+from provender.nlp.pretraining.running import usual_workers
 from provender.nlp.pretraining.work import Work
 from provender.nlp.text import Tokenizer
 from provender.records.tfrecord import iter_records
@@ -73,7 +75,8 @@ def test_one_two_and_four_workers_make_the_same_bytes(
 ) -> None:
     folders = {workers: tmp_path / str(workers) for workers in (1, 2, 4)}
     found = [finish(start(vocab, text, made(each), n, **options)) for n, each in folders.items()]
-    assert found[0] == found[1] == found[2]
+    assert found[0]["records"] == found[1]["records"] == found[2]["records"]
+    assert found[0]["reports"] == found[1]["reports"] == found[2]["reports"]
     assert max(found[0]["records"]) - min(found[0]["records"]) <= 1
     one, two, four = (everything(each) for each in folders.values())
     assert sorted(one) == ["a", "b", "c"]
@@ -258,7 +261,8 @@ def refused(
     for each in outputs.split(","):
         folder = Path(each).parent
         if folder.is_dir():
-            assert not [e for e in folder.iterdir() if e.name == Path(each).name]
+            left = [e.name for e in folder.iterdir()]
+            assert not [e for e in left if e == Path(each).name or e.startswith(".")]
     return caught.value
 
 
@@ -314,7 +318,7 @@ def test_invalid_text_in_a_worker(vocab: str, text: Path, tmp_path: Path) -> Non
         create(
             [str(text), f"{tmp_path}/bad"], f"{tmp_path}/o", Options(vocab_file=vocab), workers=2
         )
-    assert not (tmp_path / "o").exists()
+    assert {each.name for each in tmp_path.iterdir()} == {"bad"}
 
 
 def test_vocabularies_that_do_not_serve(text: Path, tmp_path: Path) -> None:
@@ -354,14 +358,46 @@ def test_options_that_make_no_sense(match: str, options: dict[str, Any]) -> None
 
 
 def test_outputs_that_make_no_sense(vocab: str, text: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(text)
+    before = Path(vocab).read_bytes()
     for match, outputs in [
         ("No output file", ","),
         ("is named twice", f"{tmp_path}/o,{tmp_path}/o"),
         ("is a folder", str(tmp_path)),
         ("is an input file as well", str(text)),
+        ("is an input file as well", f"{tmp_path}/link"),
+        ("is the vocabulary as well", vocab),
     ]:
         with pytest.raises(SettingsError, match=match):
             create(str(text), outputs, Options(vocab_file=vocab))
+    assert Path(vocab).read_bytes() == before
+
+
+def test_a_refused_vocabulary_makes_no_folder(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "vocab").write_text("a\nb\n")
+    with pytest.raises(InputError, match=r"no \[UNK\]"):
+        create(str(text), f"{tmp_path}/new/o", Options(vocab_file=f"{tmp_path}/vocab"))
+    assert not (tmp_path / "new").exists()
+
+
+def test_no_more_room_and_then_room_again(
+    vocab: str, text: Path, tmp_path: Path, whole: tuple[dict[str, bytes], int]
+) -> None:
+    options = Options(vocab_file=vocab, dupe_factor=2)
+    folder = tmp_path / "out"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    largest = max(map(len, whole[0].values()))
+    for share in (0.01, 0.2, 0.9):
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (int(share * largest), limits[1]))
+            with pytest.raises(StoreError) as caught:
+                create(str(text), made(folder), options)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert caught.value.hint
+        assert not set(everything_named(folder)) & set("abc")
+    create(str(text), made(folder), options)
+    assert sorted(everything_named(folder)) == ["a", "b", "c"]
 
 
 def test_folders_that_cannot_be_written(vocab: str, text: Path, tmp_path: Path) -> None:
@@ -391,3 +427,44 @@ def test_a_killed_worker_is_told(
     with Pool(Work(tmp_path, Options(vocab_file=vocab), 1), 2) as pool:
         with pytest.raises(WorkerDied, match="by signal 9"):
             list(pool.run(pieces))
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def peak_of(vocab: str, text: Path, output: Path, **options: Any) -> float:
+    """MiB of a run in one process."""
+    usual = {"part": 4 << 20, "task": 1 << 19, "bucket": 1 << 15}
+    found = finish(start(vocab, text, str(output), sizes=usual, **options))
+    output.unlink()
+    return float(found["peak"])
+
+
+@pytest.mark.slow
+def test_memory_depends_on_neither_text_nor_passes(vocab: str, tmp_path: Path) -> None:
+    small, large = tmp_path / "small", tmp_path / "large"
+    some = corpus(2000, seed=3)
+    small.write_text(some)
+    with large.open("w") as file:
+        for _ in range(12):
+            file.write(some + "\n\n")
+    out = tmp_path / "o"
+    first = peak_of(vocab, small, out, dupe_factor=2)
+    peaks = [
+        first,
+        peak_of(vocab, small, out, dupe_factor=10),
+        peak_of(vocab, large, out, dupe_factor=2),
+    ]
+    assert max(peaks) < 250, peaks
+    assert max(peaks) - first < 64, peaks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", ["w1", "w1 "])
+def test_a_line_of_50_megabytes(word: str, vocab: str, tmp_path: Path) -> None:
+    file = tmp_path / "line"
+    with file.open("w") as text:
+        for _ in range(50):
+            text.write(word * (1_000_000 // len(word)))
+        text.write("\n\nw2 w3\n\nw4\n")
+    assert peak_of(vocab, file, tmp_path / "o", dupe_factor=1) < 400

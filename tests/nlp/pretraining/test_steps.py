@@ -27,6 +27,22 @@ def test_a_line_for_each_step_that_is_finished(capsys: pytest.CaptureFixture[str
     assert lines[0].startswith("plan  2 parts  ")
 
 
+def test_a_line_a_minute_for_what_takes_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with steps(Invocation()) as tell:
+        tell("write", 0, 1000, "examples")
+        for done in range(1, 1001):
+            now += 0.5
+            tell("write", done, 1000, "examples")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "write  120 examples of 1,000 examples  2 examples/s, 7 min 20 s left"
+    assert len(lines) == 1000 * 0.5 // 60 + 1
+    assert lines[-1] == "write  1,000 examples  8 min 20 s"
+
+
 @pytest.mark.parametrize("silent", [{"json": True}, {"quiet": True}])
 def test_nothing_where_nobody_reads(silent: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with steps(Invocation(**silent)) as tell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 from pathlib import Path
@@ -116,3 +117,24 @@ def test_damaged_files_are_noticed(tmp_path: Path, tokenizer: Tokenizer) -> None
     tokens.write_bytes(tokens.read_bytes()[:-1])
     with pytest.raises(DamageError, match="does not hold 3 numbers"):
         TokenStore(tmp_path / "store")
+
+
+class Reads(io.BytesIO):
+    """A file that counts the bytes that are read of it."""
+
+    count = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        found = super().read(size)
+        self.count += len(found)
+        return found
+
+
+def test_a_long_line_is_not_read_to_its_end_for_each_range() -> None:
+    file = Reads(b"w1\n\n" + b"w2 " * 10_000 + b"\n\nw3")
+    assert lines.document_after(file, 4000) == len(file.getvalue()) - 2
+    assert file.count > 25_000
+    file.count = 0
+    assert lines.document_after(file, 4000, 5000) >= 5000
+    assert file.count < 1100
+    assert lines.document_after(file, 1, 5000) == 4

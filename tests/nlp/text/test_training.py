@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from provender.errors import InputError, SettingsError
 from provender.nlp.text import make_tokenizer, read_vocabulary
+from provender.nlp.text.pieces import prepared
 from provender.nlp.text.training import train_sentencepiece, train_wordpiece
 
 
@@ -86,6 +88,41 @@ def test_words_of_sentencepiece_equal_whole_lines(text: Path, tmp_path: Path) ->
     assert different == []
 
 
+MODELS: dict[str, dict[str, Any]] = {
+    "bytes for what is rare": {"byte_fallback": True},
+    "spaces as they are": {"remove_extra_whitespaces": False},
+    "no space before the first word": {"add_dummy_prefix": False},
+    "space after words": {"treat_whitespace_as_suffix": True},
+    "pieces over spaces": {"split_by_whitespace": False},
+    "folded case": {"normalization_rule_name": "nmt_nfkc_cf"},
+}
+LINES = [
+    "The module,  the\tclass and \u4e2d\u6587 \U0001f600!",
+    "a \u0301 b\u0301\u0327 \u00c9t\u00c9 \u200b x\u00a0y \u3000",
+    "\x1c\x85 \u00ad \ufb01n \u0130I " + "w" * 300,
+    "",
+]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_any_model_gives_what_it_gives_for_the_whole_line(
+    text: Path, tmp_path: Path, kind: str
+) -> None:
+    import sentencepiece
+
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(text), model_prefix=str(tmp_path / "m"), vocab_size=500,
+        hard_vocab_limit=False, minloglevel=2, **MODELS[kind],
+    )  # fmt: skip
+    model = str(tmp_path / "m.model")
+    peer = sentencepiece.SentencePieceProcessor(model)
+    for lower in (True, False):
+        tokenizer: Any = make_tokenizer("SentencePiece", sp_model_file=model, lower=lower)
+        for line in LINES + text.read_text().splitlines()[:40]:
+            whole = peer.encode(prepared(" ".join(line.split()), lower))
+            assert tokenizer.ids(line) == whole, line
+
+
 def test_sentencepiece_drops_accents_with_case(text: Path, tmp_path: Path) -> None:
     train_sentencepiece([text], tmp_path / "a.model", size=500)
     lower = make_tokenizer("SentencePiece", sp_model_file=str(tmp_path / "a.model"))
@@ -97,6 +134,8 @@ def test_what_cannot_be_made_is_said(text: Path, tmp_path: Path) -> None:
     empty.write_text("\n\n")
     with pytest.raises(InputError, match="no tokens"):
         train_wordpiece([empty], tmp_path / "v.txt", size=100)
+    with pytest.raises(InputError, match="no tokens"):
+        train_sentencepiece([empty], tmp_path / "v.model", size=100)
     with pytest.raises(SettingsError, match="must exceed the 5 special tokens"):
         train_wordpiece([text], tmp_path / "v.txt", size=5)
     with pytest.raises(InputError, match="no model of 900,000 pieces") as caught:
@@ -106,3 +145,16 @@ def test_what_cannot_be_made_is_said(text: Path, tmp_path: Path) -> None:
         train_sentencepiece([text], tmp_path / "v.model", size=100, model="char")
     assert not (tmp_path / "v.txt").exists()
     assert not (tmp_path / "v.model").exists()
+
+
+@pytest.mark.parametrize("length", [3, (1 << 16) - 1, 1 << 16, 200_000])
+def test_bytes_that_are_no_text_are_told_with_their_place(tmp_path: Path, length: int) -> None:
+    file = tmp_path / "text"
+    file.write_bytes("fine \u00e9\n".encode() + b"a" * length + b"\xff b\n")
+    with pytest.raises(InputError, match=f"byte {8 + length:,}, in line 2") as caught:
+        train_wordpiece([file], tmp_path / "v.txt", size=100)
+    assert str(caught.value.where) == f"{file}:2"
+    # A character that is cut between two pieces of a long line is none of those.
+    file.write_text("\u00e9" * length + "\n")
+    train_wordpiece([file], tmp_path / "v.txt", size=100, lower=False, min_frequency=1)
+    assert "\u00e9" in read_vocabulary(tmp_path / "v.txt").tokens

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from provender.nlp.xlnet_data.segments import Segments, choose, fitted
+from provender.nlp.xlnet_data.segments import LongRuns, Segments, choose, fitted
 
 HIGH = np.uint32(0xFFFFFFFF)
 
@@ -83,3 +86,31 @@ def test_a_sentence_longer_than_many_blocks() -> None:
     assert (found.follows, found.a_end - found.a_begin) == (False, 25)
     assert found.b_begin == 10007
     assert choose(sides, 4990, 50, words) == Segments(4990, 5000, 5000, 5040, True)
+
+
+class Counted(np.ndarray):
+    """An array that counts how many of its items were looked at in slices."""
+
+    seen = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        if isinstance(key, slice):
+            Counted.seen += len(found)
+            return np.asarray(found)
+        return found
+
+
+@pytest.mark.parametrize("lengths", [[400_000], [200_000, 3, 199_000, 50]])
+def test_long_sentences_are_searched_once(lengths: list[int]) -> None:
+    sides = np.asarray(sides_of([*lengths, 60]), np.uint8)
+    counted = sides.view(Counted)
+    runs = LongRuns()
+    rng = np.random.default_rng(4)
+    Counted.seen = 0
+    for begin in rng.integers(0, len(sides) - 100, 400).tolist():
+        words = rng.integers(0, 2**32, 3).astype(np.uint32)
+        found = choose(counted, begin, 50, words, runs)
+        assert found == choose(sides, begin, 50, words)
+    # Each call looks at a block or two by itself; the sentence is searched once for all of them.
+    assert Counted.seen < 3 * len(sides) + 400 * 3000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -139,6 +140,42 @@ def test_the_same_bytes_each_time(tmp_path: Path, corpus: Path, model: str) -> N
     seeded = dataclasses.replace(other, random_seed=1)
     create(f"{corpus}/*.txt", seeded, workers=1)
     assert seeded.file(0).read_bytes() != one[0]
+
+
+DYING = """
+import os, signal, sys
+from provender.nlp.xlnet_data import Options, create
+seen = 0
+def tell(step, done, total, unit):
+    global seen
+    if seen == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    seen += 1
+create(sys.argv[2], Options(**eval(sys.argv[3])), workers=1, tell=tell)
+"""
+
+
+@pytest.mark.parametrize("report", [0, 3, 30])
+def test_killed_and_started_again(tmp_path: Path, corpus: Path, model: str, report: int) -> None:
+    asked = options(tmp_path, model, random_seed=3)
+    given = repr(dataclasses.asdict(asked))
+    done = subprocess.run(
+        [sys.executable, "-c", DYING, str(report), f"{corpus}/*.txt", given], check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    folder = Path(str(asked.save_dir))
+    # Nothing that a reader could take for a file.
+    assert [each.name for each in folder.iterdir() if not each.name.startswith(".")] == []
+    again = dataclasses.replace(asked, random_seed=4)
+    create(f"{corpus}/*.txt", again, workers=1)
+    other = dataclasses.replace(asked, save_dir=str(tmp_path / "other"))
+    create(f"{corpus}/*.txt", other, workers=1)
+    create(f"{corpus}/*.txt", asked, workers=1)
+    assert asked.file(0).read_bytes() == other.file(0).read_bytes()
+    # What a call that was killed left went with the next one, whatever its options.
+    assert sorted(each.name for each in folder.iterdir()) == sorted(
+        each.name for each in Path(str(other.save_dir)).iterdir()
+    )
 
 
 def test_what_did_not_change_is_left_alone(tmp_path: Path, corpus: Path, model: str) -> None:

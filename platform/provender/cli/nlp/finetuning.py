@@ -14,8 +14,14 @@ from provender.cli.nlp.declaring import declared
 from provender.cli.nlp.published import show_version
 from provender.cli.units import bytes_text, counted, seconds_text
 from provender.errors import SettingsError
-from provender.nlp.finetuning.options import MNLI_TYPES, TASK_TYPES, Options
-from provender.nlp.finetuning.tasks import CLASSIFICATION, RETRIEVAL, TAGGING
+from provender.nlp.finetuning.options import MNLI_TYPES, TASK_TYPES, TOKENIZATIONS, Options
+from provender.nlp.finetuning.tasks import (
+    CLASSIFICATION,
+    PAWSX_LANGUAGES,
+    RETRIEVAL,
+    TAGGING,
+    XNLI_LANGUAGES,
+)
 
 if TYPE_CHECKING:
     from provender.nlp.finetuning.running import Made
@@ -51,6 +57,16 @@ _HELP = {
     "tfds_data_dir": "Where TFDS datasets lie; by default where TFDS keeps them.",
     "version_ref": "Read a published version, NAME:X.Y.Z, in place of the TFDS dataset.",
 }
+_KNOWN = {
+    "fine_tuning_task_type": TASK_TYPES,
+    "classification_task_name": tuple(CLASSIFICATION),
+    "mnli_type": MNLI_TYPES,
+    "xnli_language": (*XNLI_LANGUAGES, "all"),
+    "pawsx_language": (*PAWSX_LANGUAGES, "all"),
+    "retrieval_task_name": tuple(RETRIEVAL),
+    "tagging_task_name": tuple(TAGGING),
+    "tokenization": TOKENIZATIONS,
+}
 
 
 def register(group: typer.Typer) -> None:
@@ -62,7 +78,7 @@ def register(group: typer.Typer) -> None:
         "--train-data-output-path train.tfrecord --meta-data-file-path meta.json",
         "provender nlp create-finetuning-data --fine-tuning-task-type squad --squad-data-file "
         "train-v1.1.json --vocab-file vocab.txt --max-seq-length 384 --publish squad_tokens:1.0.0",
-        options=declared(Options, _HELP),
+        options=declared(Options, _HELP, _KNOWN),
     )(create_finetuning_data)
 
 
@@ -150,7 +166,7 @@ def _show(call: Invocation, made: Made, seconds: float) -> None:
         call.out.document({**asdict(made), "seconds": seconds})
         return
     for note, times in made.notes.items():
-        call.out.aside(f"Skipped: {counted(times, 'question')} ({note}).")
+        call.out.aside(f"Left out: {times:,} ({note}).")
     for each in made.outputs:
         if call.quiet:
             call.out.line(each.path)

@@ -1,19 +1,20 @@
-"""``nlp inspect``: what pretraining files hold, as text and in figures."""
+"""``nlp inspect``: what pretraining and fine-tuning files hold, as text and in figures."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from provender.cli.commands import command
-from provender.cli.histograms import levels
+from provender.cli.histograms import figure, levels
 from provender.cli.invocation import Invocation
 from provender.cli.units import counted as amount
 
 if TYPE_CHECKING:
-    from provender.nlp.pretraining.examples import Statistics
+    from provender.nlp.inspecting import Found
     from provender.nlp.text.vocabulary import Vocabulary
 
 
@@ -24,6 +25,7 @@ def register(group: typer.Typer) -> None:
         "inspect",
         "provender nlp inspect data/train.tfrecord --vocab-file vocab.txt",
         "provender nlp inspect 'data/*.tfrecord' --plot lengths.svg --json",
+        "provender nlp inspect books:1.0.0 --split train --vocab-file vocab.txt",
     )(inspect)
 
 
@@ -31,7 +33,10 @@ def inspect(
     call: Invocation,
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="TFRecord files and globs, compressed or not."),
+        typer.Argument(
+            metavar="FILE|REF...",
+            help="TFRecord files and globs, compressed or not; or versions: NAME:X.Y.Z.",
+        ),
     ],
     vocab_file: Annotated[
         str, typer.Option("--vocab-file", help="WordPiece vocabulary, to show text.")
@@ -39,6 +44,9 @@ def inspect(
     sp_model_file: Annotated[
         str, typer.Option("--sp-model-file", help="SentencePiece model, to show text.")
     ] = "",
+    split: Annotated[
+        str | None, typer.Option("--split", metavar="NAME", help="Of versions; by default all.")
+    ] = None,
     count: Annotated[int, typer.Option("--examples", "-n", min=0, help="Examples to show.")] = 3,
     limit: Annotated[
         int, typer.Option("--limit", min=0, help="Count so many examples; 0: all.")
@@ -47,37 +55,37 @@ def inspect(
         str, typer.Option("--plot", metavar="FILE", help="Draw lengths and shares: .svg or .png.")
     ] = "",
 ) -> None:
-    """Show examples as text, masked tokens as [there=original], and what the files hold.
+    """Show what pretraining and fine-tuning files hold: examples as text, and figures.
 
-    Whether a masked token was kept or replaced by itself at random cannot be told; it counts as
-    kept.
+    Masked tokens are shown as [there=original], words with their label as word/label, answers as
+    [answer=...]. Whether a masked token was kept or replaced by itself at random cannot be told; it
+    counts as kept.
     """
+    from provender.nlp.inspecting import look, sources_of
     from provender.nlp.pretraining.drawing import check_name, draw
-    from provender.nlp.pretraining.examples import counted, text_of
-    from provender.nlp.pretraining.files import matched
 
     if plot:
         check_name(Path(plot))
     vocabulary = _vocabulary(vocab_file, sp_model_file)
-    paths = [Path(each.path) for each in matched(files)]
-    mask = vocabulary.special("[MASK]")[0] if vocabulary else None
-    found, head = counted(paths, limit or None, mask)
-    tokens = vocabulary.tokens if vocabulary else None
-    shown = [text_of(each, tokens, pieces=bool(sp_model_file)) for each in head[:count]]
-    figures = found.to_json()
+    sources = list(sources_of(files, split=split, settings=call.settings))
+    found = look(iter(sources), vocabulary, count=count, limit=limit or None)
     if plot:
-        title = paths[0].name if len(paths) == 1 else f"{len(paths)} files"
-        draw(f"{title}, {amount(found.records, 'example')}", figures, found.real, Path(plot))
+        title = Path(sources[0].where).name if len(sources) == 1 else ", ".join(files)
+        draw(
+            f"{title}, {amount(found.records, 'example')}", found.figures, found.lengths, Path(plot)
+        )
     if call.json:
-        lengths = {str(each): found.real[each] for each in sorted(found.real)}
-        call.out.document({**figures, "lengths": lengths, "examples": shown})
+        lengths = {str(each): found.lengths[each] for each in sorted(found.lengths)}
+        texts = [each.text for each in found.shown]
+        doc = {"kind": found.kind, **found.figures, "lengths": lengths, "examples": texts}
+        call.out.document({**doc, "remarks": [each.remark for each in found.shown]})
         return
-    for example, text in zip(head, shown, strict=False):
-        call.out.line(text)
-        if example.next_sentence is not None:
-            call.out.remark("random next sentence" if example.next_sentence else "next sentence")
+    for each in found.shown:
+        call.out.line(each.text)
+        if each.remark:
+            call.out.remark(each.remark)
         call.out.line()
-    call.out.pairs(_pairs(found, figures))
+    call.out.pairs(_pairs(found))
 
 
 def _vocabulary(vocab_file: str, sp_model_file: str) -> Vocabulary | None:
@@ -93,15 +101,30 @@ def _vocabulary(vocab_file: str, sp_model_file: str) -> Vocabulary | None:
     return read_vocabulary(vocab_file) if vocab_file else None
 
 
-def _pairs(found: Statistics, figures: dict[str, Any]) -> list[tuple[str, str]]:
+def _pairs(found: Found) -> list[tuple[str, str]]:
     from provender.nlp.pretraining.drawing import bins
 
+    figures = found.figures
     lengths = ", ".join(f"{each:,}" for each in figures["seq_lengths"])
-    spread = levels(bins(found.real, max(figures["seq_lengths"], default=1)))
-    return [
+    spread = levels(bins(found.lengths, max(figures["seq_lengths"], default=1)))
+    rows = [
+        ("kind", found.kind),
         ("examples", f"{found.records:,}"),
         ("length", f"{lengths} tokens, {_percent(figures['padding'])} padding"),
         ("real tokens", f"{_number(figures['mean_length'])} on average  {spread}"),
+    ]
+    if "mean_first" in figures:
+        return rows + _masking(figures)
+    means = " and ".join(map(_number, figures["segments"].values()))
+    rows += [("segments", means), ("full", _percent(figures["full"]))]
+    for name, label, say in _OTHERS:
+        if figures.get(name) is not None:
+            rows.append((label, say(figures[name])))
+    return rows
+
+
+def _masking(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
         ("segments", f"{_number(figures['mean_first'])} and {_number(figures['mean_second'])}"),
         ("full", _percent(figures["full"])),
         (
@@ -123,3 +146,24 @@ def _percent(share: float | None) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
+
+
+def _shares(classes: dict[str, float]) -> str:
+    return ", ".join(f"{name}: {_percent(value)}" for name, value in classes.items())
+
+
+def _range(labels: dict[str, float]) -> str:
+    return f"{figure(labels['least'])} to {figure(labels['most'])}, {figure(labels['mean'])} on average"
+
+
+_OTHERS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("mean_words", "words", _number),
+    ("follows", "B follows A", _percent),
+    ("classes", "classes", _shares),
+    ("labels", "labels", _range),
+    ("mean_weight", "weight", figure),
+    ("continued", "goes on", _percent),
+    ("impossible", "no answer", _percent),
+    ("mean_answer", "answer", _number),
+)
+"""Figures that only some kinds have: what they are called, and how they are said."""

@@ -13,7 +13,14 @@ from provender.cli.invocation import Invocation
 from provender.cli.nlp.declaring import declared
 from provender.cli.nlp.published import show_version
 from provender.cli.units import bytes_text, counted, seconds_text
-from provender.nlp.pretraining.options import FORMATS, Options
+from provender.nlp.pretraining.options import (
+    FORMATS,
+    INVALID_UTF8,
+    RANDOM_TOKENS,
+    SINGLE_DOCUMENT,
+    TOKENIZATIONS,
+    Options,
+)
 
 if TYPE_CHECKING:
     from provender.nlp.pretraining.running import Made
@@ -38,6 +45,13 @@ _HELP = {
     "single_document": "One document has no random next sentences: continue without, or stop.",
     "format": f"Format of the files: {', '.join(FORMATS)}.",
 }
+_KNOWN = {
+    "tokenization": TOKENIZATIONS,
+    "random_tokens": RANDOM_TOKENS,
+    "invalid_utf8": INVALID_UTF8,
+    "single_document": SINGLE_DOCUMENT,
+    "format": FORMATS,
+}
 
 
 def register(group: typer.Typer) -> None:
@@ -49,7 +63,7 @@ def register(group: typer.Typer) -> None:
         "--output-file data/train.tfrecord --vocab-file vocab.txt",
         "provender nlp create-pretraining-data --input-file 'text/*.txt' "
         "--publish books:1.0.0 --vocab-file vocab.txt",
-        options=declared(Options, _HELP),
+        options=declared(Options, _HELP, _KNOWN),
     )(create_pretraining_data)
 
 

@@ -1,4 +1,4 @@
-"""How far a long command has come: a bar for each step on a terminal, a line for each elsewhere."""
+"""How far a long command has come: a bar for each step on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str, int, int, str], None]
 """Is told a step, how much is done, how much there is, and in what unit."""
+
+_SECONDS = 60.0
+"""Between lines of a step that goes on."""
 
 
 @contextmanager
@@ -77,14 +80,21 @@ class _Pace:
 
 
 class _Lines:
-    """A line for each step that is finished."""
+    """A line for each step that is finished, and one a minute for a step that takes long."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
-        self._began: dict[str, float] = {}
+        self._paces: dict[str, _Pace] = {}
+        self._said = time.monotonic()
 
     def __call__(self, step: str, done: int, total: int, unit: str) -> None:
-        began = self._began.setdefault(step, time.monotonic())
+        pace = self._paces.setdefault(step, _Pace(done))
+        now = time.monotonic()
         if done >= total:
-            passed = seconds_text(time.monotonic() - began)
-            self._write(f"{step}  {amount_text(total, unit)}  {passed}")
+            self._write(f"{step}  {amount_text(total, unit)}  {pace.text(total, total, unit)}")
+        elif now - self._said >= _SECONDS:
+            amount = f"{amount_text(done, unit)} of {amount_text(total, unit)}"
+            self._write(f"{step}  {amount}  {pace.text(done, total, unit)}".rstrip())
+        else:
+            return
+        self._said = now

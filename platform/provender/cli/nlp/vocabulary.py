@@ -10,6 +10,7 @@ import typer
 
 from provender.cli.commands import command
 from provender.cli.invocation import Invocation
+from provender.cli.nlp.declaring import offering
 
 
 def register(group: typer.Typer) -> None:
@@ -32,7 +33,12 @@ def train_vocab(
         str, typer.Option("--output-file", help="The vocabulary, or the model, to write.")
     ],
     tokenization: Annotated[
-        str, typer.Option("--tokenization", help="WordPiece or SentencePiece.")
+        str,
+        typer.Option(
+            "--tokenization",
+            help="WordPiece or SentencePiece.",
+            autocompletion=offering(("WordPiece", "SentencePiece")),
+        ),
     ] = "WordPiece",
     size: Annotated[
         int, typer.Option("--size", min=1, help="Tokens, special ones included.")
@@ -50,7 +56,12 @@ def train_vocab(
         int, typer.Option("--unused", min=0, help="WordPiece: reserved tokens [unused0] and so on.")
     ] = 0,
     model: Annotated[
-        str, typer.Option("--model", help="SentencePiece: unigram or bpe.")
+        str,
+        typer.Option(
+            "--model",
+            help="SentencePiece: unigram or bpe.",
+            autocompletion=offering(("unigram", "bpe")),
+        ),
     ] = "unigram",
     max_lines: Annotated[
         int,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -363,15 +364,21 @@ def _of_files(
             "labels": list(task.labels),
         }
 
+    notes: Counter[str] = Counter()
     return Planned(
         key,
         path,
         source,
-        partial(_rows, sources, numbers),
+        partial(_rows, sources, numbers, notes),
         len(paths) if task.layout == "imdb" else line_count(paths),
         RowEncoder(options),
+        paths,
+        notes,
     )
 
 
-def _rows(sources: Sequence[FileSource], numbers: dict[str, int]) -> Iterator[Row]:
-    return chain.from_iterable(each.rows(numbers) for each in sources)
+def _rows(
+    sources: Sequence[FileSource], numbers: dict[str, int], notes: Counter[str]
+) -> Iterator[Row]:
+    notes.clear()
+    return chain.from_iterable(each.rows(numbers, notes) for each in sources)

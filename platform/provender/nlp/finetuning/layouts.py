@@ -9,7 +9,7 @@ from pathlib import Path
 from provender.errors import MissingFiles
 from provender.nlp.finetuning.options import Options
 from provender.nlp.finetuning.tables import Folders, JsonLines, Table, existing
-from provender.nlp.finetuning.tasks import Task
+from provender.nlp.finetuning.tasks import BINARY, Task
 
 FileSource = Table | JsonLines | Folders
 _TRANSLATED_TEXTS = (2, 3)
@@ -86,6 +86,12 @@ def _xnli(task: Task, folder: Path, options: Options) -> Layout:
 
 
 def _xtreme(task: Task, folder: Path, options: Options) -> Layout:
+    """XTREME's files, as its ``utils_preprocess.py`` writes them, and its translations.
+
+    A row of a translation is the two texts, what they were translated to, and the label. Names and
+    columns are those that TFDS's ``xtreme_xnli`` and ``xtreme_pawsx`` read.
+    """
+
     def table(name: str) -> Table:
         return Table(folder / name, (0, 1), 2)
 
@@ -99,6 +105,8 @@ def _xtreme(task: Task, folder: Path, options: Options) -> Layout:
                 translated / "translate-train" / f"en-{each}-translated.tsv",
                 _TRANSLATED_TEXTS,
                 _TRANSLATED_LABEL,
+                # Some rows of PAWS-X's translations have no label; TFDS leaves them out as well.
+                flawed=task.labels == BINARY,
             )
             for each in others
         ]

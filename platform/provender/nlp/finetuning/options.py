@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -162,6 +163,16 @@ class Options:
                 )
         elif not self.train_data_output_path and not self._is_for_tests_alone():
             raise _wrong("--train_data_output_path is not given.", "It is a file to write.")
+        self._check_targets()
+
+    def _check_targets(self) -> None:
+        read = {name: getattr(self, name) for name in (*_FILES, "squad_data_file")}
+        places = {os.path.realpath(path): name for name, path in read.items() if path}
+        for name in (*(f"{each}_data_output_path" for each in _WHERE_TO), "meta_data_file_path"):
+            path = getattr(self, name)
+            if path and os.path.realpath(path) in places:
+                other = places[os.path.realpath(path)]
+                raise _wrong(f"--{name} is the file of --{other}.", "Write to another file.")
 
     def _is_for_tests_alone(self) -> bool:
         chosen = CLASSIFICATION[self.classification_task_name]

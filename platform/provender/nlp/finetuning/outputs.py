@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from provender.errors import InputError, WorkerDied
+from provender.nlp.claiming import work_beside
 from provender.nlp.finetuning.encoding import Features, ints
 from provender.records.atomic import AtomicFile, told_as_ours, write_json
 from provender.records.protobuf import example
@@ -76,6 +77,8 @@ class Planned:
         items: gives what it is made of.
         total: items there are, about.
         encode: makes records of them.
+        reads: the files that it is made of.
+        notes: of what is read, once it was: how often something happened that people should know.
     """
 
     key: str
@@ -84,6 +87,8 @@ class Planned:
     items: Callable[[], Iterable[Any]]
     total: int
     encode: Encoder
+    reads: Sequence[Path] = ()
+    notes: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,7 @@ def make(planned: Planned, said: Mapping[str, Any], workers: int, tell: Tell) ->
 
     Raises:
         InputError: there is nothing to put into it; or see its source.
-        DiskFull, StoreError: it cannot be written.
+        DiskFull, StoreError: it cannot be written, or another process is at it.
         WorkerDied: a process was killed.
     """
     note = planned.path.with_name(f".{planned.path.name}.made.json")
@@ -152,12 +157,24 @@ def make(planned: Planned, said: Mapping[str, Any], workers: int, tell: Tell) ->
         return stands
     with told_as_ours(planned.path.parent):
         planned.path.parent.mkdir(parents=True, exist_ok=True)
-    # A note about bytes that are about to go must not outlive them.
-    with told_as_ours(note):
-        note.unlink(missing_ok=True)
+    with work_beside(planned.path, digest[:16]) as folder:
+        partial = folder / planned.path.name
+        count, size, notes = _write(planned, partial, workers, tell)
+        # A note about bytes that are about to go must not outlive them.
+        with told_as_ours(note):
+            note.unlink(missing_ok=True)
+        with told_as_ours(planned.path):
+            partial.replace(planned.path)
+    tell(planned.key, count, count, "examples")
+    write_json(note, {"digest": digest, "records": count, "bytes": size, "notes": dict(notes)})
+    return Output(planned.key, str(planned.path), count, size, "made", dict(notes))
+
+
+def _write(planned: Planned, path: Path, workers: int, tell: Tell) -> tuple[int, int, Counter[str]]:
+    """Writes the records; gives how many they are, their bytes, and what people should know."""
     count = 0
     notes: Counter[str] = Counter()
-    with AtomicFile(planned.path) as file:
+    with AtomicFile(path) as file:
         for encoded in _encoded(planned, workers, tell):
             payloads = []
             for features in encoded.records:
@@ -175,10 +192,7 @@ def make(planned: Planned, said: Mapping[str, Any], workers: int, tell: Tell) ->
                 hint="The files or the split are empty, or all examples were skipped.",
                 facts={"notes": dict(notes)},
             )
-    tell(planned.key, count, count, "examples")
-    found = Output(planned.key, str(planned.path), count, file.size, "made", dict(notes))
-    write_json(note, {"digest": digest, "records": count, "bytes": file.size, "notes": dict(notes)})
-    return found
+    return count, file.size, notes + planned.notes
 
 
 def _digest(doc: Any) -> str:

@@ -89,7 +89,8 @@ def _word_pieces(context: str, packer: Packer) -> Located:
         if not answer or not 0 <= start <= last < len(context) or word_of[start] < 0:
             return None
         a, b = word_of[start], word_of[last]
-        shown = " ".join(context[begin:end] for begin, end in words[a : b + 1])
+        # Spaces of other kinds do not part words here, but they do in the comparison.
+        shown = " ".join(context[words[a][0] : words[b][1]].split())
         if " ".join(answer.split()) not in shown or first[a] >= first[b + 1]:
             return None
         return _narrowed(ids, first[a], first[b + 1] - 1, packer.ids(answer))

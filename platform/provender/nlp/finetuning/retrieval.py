@@ -85,6 +85,7 @@ def plan(options: Options, wanted: Sequence[str]) -> list[Planned]:
                         partial(sentences, path, task.numbered),
                         line_count([path]),
                         RowEncoder(options),
+                        [path],
                     )
                 )
     return found

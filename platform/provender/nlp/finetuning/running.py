@@ -243,6 +243,7 @@ def windows_of(files: Sequence[Path], options: Options, path: Path) -> Planned:
         partial(_paragraphs, files, options.version_2_with_negative),
         sum(map(question_count, files)) // QUESTIONS,
         QuestionEncoder(options),
+        files,
     )
 
 
@@ -258,9 +259,14 @@ def _paragraphs(files: Sequence[Path], version_2_with_negative: bool) -> Iterato
 def _check_targets(files: Sequence[Planned], options: Options) -> None:
     paths = [os.path.abspath(each.path) for each in files]
     paths.append(os.path.abspath(options.meta_data_file_path or ""))
+    read = {os.path.realpath(path) for each in files for path in each.reads}
     for each in paths:
         if paths.count(each) > 1:
             raise SettingsError(f"{each} is to be written twice.", where=each)
+        if os.path.realpath(each) in read:
+            raise SettingsError(
+                f"{each} is a file that is read.", where=each, hint="Write to another file."
+            )
         if Path(each).is_dir():
             raise SettingsError(f"{each} is a folder.", where=each, hint="Name a file in it.")
 

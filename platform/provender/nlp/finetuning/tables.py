@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,7 @@ class Table:
         label: column of the label; None where it is not known, which is class 0.
         header: whether the first line names the columns.
         only: column -> what it must hold, for a file of several languages.
+        flawed: whether its publisher left rows in it that are none: they are left out and told.
     """
 
     path: Path
@@ -92,12 +94,14 @@ class Table:
     label: int | None = None
     header: bool = False
     only: tuple[int, str] | None = None
+    flawed: bool = False
 
-    def rows(self, numbers: Mapping[str, int]) -> Iterator[Row]:
+    def rows(self, numbers: Mapping[str, int], notes: Counter[str]) -> Iterator[Row]:
         """Its rows.
 
         Args:
             numbers: number of each class by name.
+            notes: where rows that are left out are counted.
 
         Raises:
             InputError: a row has too few columns, or an unknown label.
@@ -105,13 +109,22 @@ class Table:
         used = [*self.texts, *([] if self.label is None else [self.label])]
         if self.only:
             used.append(self.only[0])
-        for i, found in cells(self.path, max(used) + 1, header=self.header):
+        least = max(used) + 1
+        for i, found in cells(self.path, 0 if self.flawed else least, header=self.header):
+            if self.flawed and not self._is_row(found, least, numbers):
+                notes[f"rows of {self.path.name} without a label"] += 1
+                continue
             if self.only and found[self.only[0]] != self.only[1]:
                 continue
             label = 0
             if self.label is not None:
                 label = _class(found[self.label], numbers, self.path, i)
             yield Row(tuple(found[each] for each in self.texts), label)
+
+    def _is_row(self, found: Sequence[str], least: int, numbers: Mapping[str, int]) -> bool:
+        return len(found) >= least and (
+            self.label is None or _name_of(found[self.label]) in numbers
+        )
 
     @property
     def paths(self) -> list[Path]:
@@ -133,7 +146,7 @@ class JsonLines:
     texts: tuple[str, ...]
     label: str
 
-    def rows(self, numbers: Mapping[str, int]) -> Iterator[Row]:
+    def rows(self, numbers: Mapping[str, int], notes: Counter[str]) -> Iterator[Row]:
         """Its rows; see `Table.rows`.
 
         Raises:
@@ -172,7 +185,7 @@ class Folders:
     folder: Path
     names: Sequence[str]
 
-    def rows(self, numbers: Mapping[str, int]) -> Iterator[Row]:
+    def rows(self, numbers: Mapping[str, int], notes: Counter[str]) -> Iterator[Row]:
         """A row for each file, in the order of their names; line breaks in HTML become spaces."""
         for path in self.paths:
             with told_as_ours(path):
@@ -203,9 +216,13 @@ class Folders:
         return found
 
 
-def _class(label: str, numbers: Mapping[str, int], path: Path, line: int) -> int:
+def _name_of(label: str) -> str:
     # XNLI's own files of MultiNLI call it so.
-    name = "contradiction" if label == "contradictory" else label
+    return "contradiction" if label == "contradictory" else label
+
+
+def _class(label: str, numbers: Mapping[str, int], path: Path, line: int) -> int:
+    name = _name_of(label)
     if name not in numbers:
         raise InputError(
             f"Line {line:,} of {path.name} has the label {label!r}.",

@@ -156,6 +156,7 @@ def _planned(
         partial(_read, paths, labels, split != "test"),
         line_count(paths, b"\n\n"),
         SentenceEncoder(options),
+        paths,
     )
 
 

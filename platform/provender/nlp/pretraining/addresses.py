@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provender.errors import SettingsError
+from provender.nlp.claiming import claimed
 from provender.nlp.pretraining.files import matched, split_names
 from provender.nlp.pretraining.options import Options
 from provender.nlp.pretraining.work import Sizes
@@ -65,8 +66,6 @@ def text_copies(inputs: str | Sequence[str], scratch: Path, tell: Tell) -> list[
         MissingFiles: a pattern matches no file.
         StoreError: an address cannot be read, or another process fetches the same files.
     """
-    from provender.nlp.pretraining.running import claimed
-
     found = list(_found(inputs))
     remote = [each.identity() for each in found if each.remote is not None]
     if not remote:
@@ -138,7 +137,7 @@ def create_by_copies(
         SettingsError: an output is named twice, or is an input.
         ProvenderError: as `provender.nlp.pretraining.create`; or an address cannot be read or written.
     """
-    from provender.nlp.pretraining.running import Made, claimed
+    from provender.nlp.pretraining.running import Made
     from provender.settings import load_settings
 
     options = options.located()

@@ -19,12 +19,16 @@ from provender.records.atomic import AtomicFile
 _WIDTH, _ROW, _MARGIN, _HISTOGRAM = 640, 24, 24, 120
 _INK, _FAINT, _FILL, _TRACK = "#1f2937", "#6b7280", "#2563eb", "#e5e7eb"
 _BINS = 32
+_CLASSES = 20
 _SHARES = {
     "masking_rate": "masked of real tokens",
     "mask_share": "masked: [MASK]",
     "keep_share": "masked: kept",
     "random_share": "masked: random",
     "random_next": "random next sentence",
+    "follows": "B follows A",
+    "impossible": "without an answer",
+    "continued": "goes on from another",
     "full": "full examples",
     "padding": "padding",
 }
@@ -111,8 +115,10 @@ def _shapes(
         _Text(_WIDTH - _MARGIN, y, f"{longest:,} tokens", _FAINT, ends=True),
     ]
     y += 1.5 * _ROW
-    for name, label in _SHARES.items():
-        value = figures.get(name)
+    shares = {label: figures.get(name) for name, label in _SHARES.items()}
+    classes = list(figures.get("classes", {}).items())[:_CLASSES]
+    shares |= {f"class {name}": value for name, value in classes}
+    for label, value in shares.items():
         if value is None:
             continue
         full = _WIDTH - 2 * _MARGIN - 260

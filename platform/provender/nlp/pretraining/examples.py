@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ _RENAMED = {"input_word_ids": "input_ids", "input_type_ids": "segment_ids"}
 _NEEDED = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions", "masked_lm_ids")
 _WEIGHTS, _NEXT = "masked_lm_weights", "next_sentence_labels"
 _AT_ONCE = 1024
+_BUFFER = 1 << 20
 
 
 def records(path: Path) -> Iterator[bytes]:
@@ -30,20 +32,29 @@ def records(path: Path) -> Iterator[bytes]:
         DamageError: the file is damaged.
         StoreError: it cannot be read.
     """
-    with told_as_ours(path), path.open("rb") as file:
-        compressed = file.read(2) == _GZIP
-    if not compressed:
-        for _, payload in iter_records(path):
-            yield payload
-        return
+    with told_as_ours(path), io.BufferedReader(io.FileIO(path), _BUFFER) as file:
+        yield from unpacked(file, str(path))
+
+
+def unpacked(file: io.BufferedReader[Any], where: str) -> Iterator[bytes]:
+    """The records of an open TFRecord file, compressed with gzip or not.
+
+    Args:
+        file: at its begin.
+        where: names it in errors.
+
+    Raises:
+        DamageError: the file is damaged.
+    """
     try:
-        with gzip.open(path, "rb") as unpacked:
-            for _, payload in iter_records(unpacked):  # type: ignore[arg-type]
-                yield payload
+        plain: Any = file
+        if file.peek(2)[:2] == _GZIP:
+            plain = gzip.GzipFile(fileobj=file)
+        for _, payload in iter_records(plain):
+            yield payload
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DamageError(
-            f"{path.name} cannot be decompressed: {error}.", where=str(path)
-        ) from error
+        name = where.rpartition("/")[2]
+        raise DamageError(f"{name} cannot be decompressed: {error}.", where=where) from error
 
 
 def decode(record: bytes) -> dict[str, Any]:
@@ -133,7 +144,15 @@ class Example:
         Raises:
             InputError: a feature is missing, or lengths disagree.
         """
-        read = decode(record)
+        return cls.of_features(decode(record), where)
+
+    @classmethod
+    def of_features(cls, read: Mapping[str, Any], where: str) -> Example:
+        """Takes the features of a record, as `decode` gives them.
+
+        Raises:
+            InputError: a feature is missing, or lengths disagree.
+        """
         features = {_RENAMED.get(name, name): value for name, value in read.items()}
         missing = [each for each in _NEEDED if each not in features]
         if missing:
@@ -149,7 +168,7 @@ class Example:
         if len(lengths) > 1 or not len(positions) == len(labels) == len(weights):
             raise InputError("The features of a record have different lengths.", where=where)
         used = weights > 0
-        if used.any() and int(positions[used].max()) >= len(ids):
+        if used.any() and not 0 <= positions[used].min() <= positions[used].max() < len(ids):
             raise InputError("A record masks a position that it does not have.", where=where)
         label = features.get(_NEXT)
         return cls(

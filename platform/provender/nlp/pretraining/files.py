@@ -86,28 +86,34 @@ def parts_of(sources: Sequence[Source], size: int) -> list[Part]:
     ]
 
 
-def targets_of(names: str | Sequence[str], sources: Sequence[Source]) -> list[Path]:
+def targets_of(
+    names: str | Sequence[str], sources: Sequence[Source], vocabulary: Path | None = None
+) -> list[Path]:
     """The output files, whose folders are made if need be.
 
     Args:
         names: a comma-separated list, or several.
         sources: the input files.
+        vocabulary: read as well, if it is given.
 
     Raises:
-        SettingsError: none is named, one is named twice, is a folder or is an input file.
+        SettingsError: none is named, one is named twice, is a folder or is a file that is read.
         StoreError: a folder cannot be made.
     """
     targets = [Path(os.path.abspath(each)) for each in split_names(names)]
     if not targets:
         raise SettingsError("No output file is named.", where="--output_file")
-    inputs = {each.path for each in sources}
-    for each in targets:
-        if targets.count(each) > 1:
+    inputs = {os.path.realpath(each.path) for each in sources}
+    real = [os.path.realpath(each) for each in targets]
+    for each, place in zip(targets, real, strict=True):
+        if real.count(place) > 1:
             wrong = "is named twice"
         elif each.is_dir():
             wrong = "is a folder; name a file in it"
-        elif str(each) in inputs:
+        elif place in inputs:
             wrong = "is an input file as well"
+        elif vocabulary is not None and place == os.path.realpath(vocabulary):
+            wrong = "is the vocabulary as well"
         else:
             with told_as_ours(each.parent):
                 each.parent.mkdir(parents=True, exist_ok=True)

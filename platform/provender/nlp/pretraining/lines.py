@@ -48,7 +48,11 @@ def pieces(path: Path, start: int, stop: int, invalid_utf8: str = "error") -> It
         StoreError: the file cannot be read.
     """
     with told_as_ours(path), path.open("rb", buffering=0) as file:
-        at = document_after(file, start)
+        # A blank line is shorter than a block, so what begins a block later is of another range.
+        beyond = stop + BLOCK
+        at = document_after(file, start, beyond)
+        if at >= beyond:
+            return
         end = document_after(file, stop)
         file.seek(at)
         for block, ends_inside in _blocks(file, at, end):
@@ -108,7 +112,8 @@ def _decoded(block: bytes, path: Path, at: int, invalid_utf8: str) -> str:
         raise InputError(
             f"{path.name} is not UTF-8 text: byte {byte:,}, in line {line:,}.",
             where=f"{path}:{line}",
-            hint="Convert the file, or leave such bytes out with --invalid_utf8=drop.",
+            hint="Convert the file. BERT's data can be made without such bytes: "
+            "--invalid_utf8=drop.",
             facts={"file": str(path), "line": line, "byte": byte},
         ) from error
 
@@ -121,15 +126,18 @@ def _count_lines(file: BinaryIO, stop: int) -> int:
     return found
 
 
-def document_after(file: BinaryIO, offset: int) -> int:
+def document_after(file: BinaryIO, offset: int, beyond: int | None = None) -> int:
     """Where the first document begins that follows a blank line at or after ``offset``.
 
     Args:
         file: binary and seekable.
         offset: a byte of it; 0 is where the first document begins.
+        beyond: documents from there on are of no interest: a line of many gigabytes need not be
+            read to its end for each range of it.
 
     Returns:
-        The byte after a blank line, or the size of the file.
+        The byte after a blank line, or the size of the file; where that is not before ``beyond``,
+        perhaps another byte that is not.
     """
     size = file.seek(0, os.SEEK_END)
     if offset <= 0:
@@ -141,7 +149,7 @@ def document_after(file: BinaryIO, offset: int) -> int:
     file.seek(at)
     begun = False
     rest = b""
-    while block := file.read(BLOCK):
+    while (beyond is None or at < beyond) and (block := file.read(BLOCK)):
         if b"\n" not in block:
             # A line that fills a block is not blank, and need not be held.
             at += len(rest) + len(block)
@@ -154,7 +162,7 @@ def document_after(file: BinaryIO, offset: int) -> int:
             if begun and _is_blank(line):
                 return at
             begun = True
-    return size
+    return at if beyond is not None and at >= beyond else size
 
 
 def _is_blank(line: bytes) -> bool:

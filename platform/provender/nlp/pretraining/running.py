@@ -7,18 +7,16 @@ their names at the very end.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import glob
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from provender.errors import InputError, StoreError
+from provender.errors import InputError
+from provender.nlp.claiming import claimed, folder_beside, sweep
 from provender.nlp.pretraining import addresses
 from provender.nlp.pretraining.files import Source, matched, parts_of, targets_of
 from provender.nlp.pretraining.joining import Joining
@@ -26,7 +24,6 @@ from provender.nlp.pretraining.options import Options
 from provender.nlp.pretraining.pooling import Pool
 from provender.nlp.pretraining.tokens import Counted
 from provender.nlp.pretraining.work import Piece, Sizes, Work
-from provender.records.atomic import told_as_ours
 
 Tell = Callable[[str, int, int, str], None]
 """Is told a step, how much of it is done, how much there is, and in what unit."""
@@ -110,23 +107,33 @@ def create(
             make=create,
         )
     sources = matched(inputs)
-    targets = targets_of(outputs, sources)
     options = options.located()
     check(options)
+    targets = targets_of(outputs, sources, options.vocabulary)
     sizes = sizes or Sizes()
     name = digest(sources, targets, options, sizes)
-    folder = targets[0].with_name(f".{targets[0].name}.{name}.work")
+    folder = folder_beside(targets[0], name)
     work = Work(folder, options, len(targets), sizes)
     work.make_folders()
-    with claimed(work.folder):
-        with Pool(work, workers) as pool:
-            counted = prepare(work, sources, pool, tell or _nobody)
-            joining = Joining.open(work.folder, [_growing(each, name) for each in targets])
-            _write(work, pool, joining, tell or _nobody)
-        joining.publish(targets)
-        total = int(work.counts.sum())
+    try:
+        with claimed(work.folder):
+            with Pool(work, workers) as pool:
+                counted = prepare(work, sources, pool, tell or _nobody)
+                joining = Joining.open(work.folder, [_growing(each, name) for each in targets])
+                _write(work, pool, joining, tell or _nobody)
+            joining.publish(targets)
+            total = int(work.counts.sum())
+            shutil.rmtree(work.folder, ignore_errors=True)
+    except InputError:
+        # Going on would come to the same end.
         shutil.rmtree(work.folder, ignore_errors=True)
-    _sweep(targets)
+        raise
+
+    def forget(folder: Path, name: str) -> None:
+        for each in targets:
+            _growing(each, name).unlink(missing_ok=True)
+
+    sweep(targets[0], forget)
     return Made(
         tuple(map(str, targets)),
         tuple(len(range(turn, total, len(targets))) for turn in range(len(targets))),
@@ -135,16 +142,6 @@ def create(
         counted.sentences,
         counted.tokens,
     )
-
-
-def _sweep(targets: Sequence[Path]) -> None:
-    """Removes what calls with other options or text, which were never finished, left for these files."""
-    for folder in targets[0].parent.glob(f".{glob.escape(targets[0].name)}.*.work"):
-        with contextlib.suppress(StoreError), claimed(folder):
-            name = folder.name.removesuffix(".work").rpartition(".")[2]
-            for each in targets:
-                _growing(each, name).unlink(missing_ok=True)
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _growing(target: Path, name: str) -> Path:
@@ -187,21 +184,6 @@ def digest(
 
 def _nobody(step: str, done: int, total: int, unit: str) -> None:
     """Is told, and says nothing."""
-
-
-@contextlib.contextmanager
-def claimed(folder: Path) -> Iterator[None]:
-    """Holds the work folder against other processes; the system lets go of it when this one dies."""
-    with told_as_ours(folder), (folder / "lock").open("wb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise StoreError(
-                "Another process is making the same files.",
-                where=str(folder),
-                hint="Wait for it, or stop it; then this command goes on from what it finished.",
-            ) from error
-        yield
 
 
 def prepare(work: Work, sources: Sequence[Source], pool: Pool, tell: Tell) -> Counted:

@@ -79,6 +79,11 @@ class Supply(Protocol):
         """Records, about."""
         ...
 
+    @property
+    def notes(self) -> Counter[str]:
+        """What was left out by the reading of all items, once they were read."""
+        ...
+
     def pieces(self, part: Part) -> Iterator[Piece]:
         """The pieces of a part. Neither their numbers nor their items depend on the parts."""
         ...
@@ -111,6 +116,11 @@ class FromFiles:
     def records(self) -> int:
         """See `Supply`."""
         return max(1, int(self.planned.total * self.per_item))
+
+    @property
+    def notes(self) -> Counter[str]:
+        """See `Supply`."""
+        return self.planned.notes
 
     def pieces(self, part: Part) -> Iterator[Piece]:
         """See `Supply`."""
@@ -147,6 +157,11 @@ class FromVersion:
     def records(self) -> int:
         """See `Supply`."""
         return max(1, int(self.source.count * self.per_item))
+
+    @property
+    def notes(self) -> Counter[str]:
+        """See `Supply`."""
+        return Counter()
 
     def pieces(self, part: Part) -> Iterator[Piece]:
         """See `Supply`."""
@@ -186,6 +201,9 @@ class RecordsInSteps(InSteps, tfds.core.ShardBasedBuilder, skip_registration=Tru
                     notes += _encode(supply.encode, piece, path)
                 done += piece.size
                 found.append(path)
+            if part.number == 0:
+                # Each part reads all that lies in files.
+                notes += supply.notes
         part.told(done, max(done, 1), "items")
         for note, count in notes.items():
             _log.warning("%d items are left out (%s).", count, note)

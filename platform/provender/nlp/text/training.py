@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -152,6 +153,8 @@ def train_sentencepiece(
         raise _needs("sentencepiece") from error
     if model not in MODELS:
         raise SettingsError(f"--model must be unigram or bpe, got {model!r}.", where="--model")
+    if next(_lines(sources), None) is None:
+        raise InputError("The text gives no tokens.", where=", ".join(map(str, sources)))
     made = io.BytesIO()
     lines = (prepared(" ".join(each.split()), lower) for each in islice(_lines(sources), max_lines))
     try:
@@ -192,19 +195,30 @@ def _needs(package: str) -> SettingsError:
 
 
 def _lines(sources: Sequence[Path]) -> Iterator[str]:
-    """The lines of files, long ones in pieces."""
+    """The lines of files, long ones in pieces.
+
+    Raises:
+        InputError: bytes are no UTF-8; names the file, the line and the byte.
+        StoreError: a file cannot be read.
+    """
     for path in sources:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        at, number = 0, 1
         with told_as_ours(path), path.open("rb") as file:
             while line := file.readline(_LONGEST_LINE):
+                ends = line.endswith(b"\n")
+                waiting = len(decoder.getstate()[0])
                 try:
-                    text = line.decode("utf-8")
+                    text = decoder.decode(line, final=ends)
                 except UnicodeDecodeError as error:
-                    if len(line) < _LONGEST_LINE:
-                        raise InputError(
-                            f"{path.name} is not UTF-8 text: near byte {file.tell():,}.",
-                            where=str(path),
-                        ) from error
-                    # The end of a piece may part a character.
-                    text = line.decode("utf-8", "ignore")
+                    byte = at - waiting + error.start
+                    raise InputError(
+                        f"{path.name} is not UTF-8 text: byte {byte:,}, in line {number:,}.",
+                        where=f"{path}:{number}",
+                        hint="Convert the file to UTF-8.",
+                        facts={"file": str(path), "line": number, "byte": byte},
+                    ) from error
+                at += len(line)
+                number += ends
                 if text.strip():
                     yield text

@@ -7,7 +7,7 @@ rows that run backwards, over the same parts. Tokens and sides are always views 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from provender.errors import InputError
 from provender.nlp.pretraining.counter import philox
 from provender.nlp.xlnet_data.options import Options
 from provender.nlp.xlnet_data.pieces import Marks
-from provender.nlp.xlnet_data.segments import Segments, choose
+from provender.nlp.xlnet_data.segments import LongRuns, Segments, choose
 from provender.nlp.xlnet_data.stream import Stream
 from provender.records.protobuf import example, int64_feature, packed_varints
 
@@ -30,11 +30,13 @@ class Row:
         tokens: ids.
         sides: of which sentence each is.
         backwards: whether it runs backwards.
+        runs: what is known of its long sentences.
     """
 
     tokens: np.ndarray
     sides: np.ndarray
     backwards: bool
+    runs: LongRuns = field(default_factory=LongRuns, compare=False)
 
     def starts(self, begin: int, end: int, begins_word: np.ndarray) -> np.ndarray:
         """Whether a word starts at each token of a part of the row; bool.
@@ -134,7 +136,7 @@ class Records:
     def _record(self, row: Row, begin: int, random: np.ndarray) -> dict[str, np.ndarray]:
         options, marks = self.options, self.marks
         a_begin = begin + options.reuse_length
-        found = choose(row.sides, a_begin, options.room, random)
+        found = choose(row.sides, a_begin, options.room, random, row.runs)
         ids = np.concatenate(
             [
                 row.tokens[begin : found.a_end],

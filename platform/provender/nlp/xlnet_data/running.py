@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from provender.errors import InputError, SettingsError, WorkerDied
+from provender.nlp.claiming import claimed, folder_beside, sweep
 from provender.nlp.pretraining.counter import philox
 from provender.nlp.pretraining.files import Part, Source, matched, parts_of
-from provender.nlp.pretraining.running import Tell, claimed
+from provender.nlp.pretraining.running import Tell
 from provender.nlp.pretraining.tokens import TokenStore, join_parts, tokenize_part
 from provender.nlp.xlnet_data.options import Options
 from provender.nlp.xlnet_data.pieces import Marks, XLNetPieces, marks_of, word_starts
@@ -108,7 +109,7 @@ def create(
     with told_as_ours(folder):
         folder.mkdir(parents=True, exist_ok=True)
     digest = _digest(sources, options)
-    work = folder / f".{options.file(0).name}.{digest[:16]}.work"
+    work = folder_beside(folder / options.file(0).name, digest[:16])
     with told_as_ours(work):
         (work / "parts").mkdir(parents=True, exist_ok=True)
     run = _Run(options, sources, pieces, marks, work, digest, tell or _nobody)
@@ -120,6 +121,7 @@ def create(
         shutil.rmtree(work, ignore_errors=True)
         raise
     shutil.rmtree(work, ignore_errors=True)
+    sweep(folder / options.file(0).name)
     info = None
     if not options.task_id:
         info = folder / f"{options.name}.json"
@@ -257,10 +259,14 @@ class _Run:
         name = f"write {number + 1}" if options.num_passes > 1 else "write"
         total = steps * len(rows)
         self._note(number).unlink(missing_ok=True)
-        with AtomicFile(path) as file:
+        # What a killed process leaves goes with the work folder.
+        partial = self.work / path.name
+        with AtomicFile(partial) as file:
             for step in range(steps):
                 self.tell(name, step * len(rows), total, "examples")
                 file.write(b"".join(frame(list(records.of_step(rows, step)))))
+        with told_as_ours(path):
+            partial.replace(path)
         self.tell(name, total, total, "examples")
         note = {"digest": self.digest, "records": total, "bytes": file.size}
         write_json(self._note(number), note)

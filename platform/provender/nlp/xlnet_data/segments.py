@@ -7,7 +7,8 @@ sentences from a random place of the row. What does not fit is cut from the ends
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from provender.nlp.pretraining.counter import below
 
 _BLOCK = 1 << 10
 _HALF = 1 << 31
+_LONG = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,34 @@ class Segments:
     follows: bool
 
 
-def choose(sides: np.ndarray, begin: int, room: int, random: np.ndarray) -> Segments:
+@dataclass
+class LongRuns:
+    """What is known of long sentences of a row: stretches of tokens without an end of a sentence.
+
+    Without it a sentence of millions of tokens would be searched anew for each record.
+    """
+
+    _begins: list[int] = field(default_factory=list)
+    _ends: list[int] = field(default_factory=list)
+
+    def begin(self, token: int) -> int | None:
+        """Where the sentence of a token begins, if that is known."""
+        i = bisect_right(self._begins, token) - 1
+        return self._begins[i] if i >= 0 and token < self._ends[i] else None
+
+    def add(self, begin: int, end: int) -> None:
+        """Notes that a sentence begins at ``begin`` and goes on to ``end`` at least."""
+        i = bisect_right(self._begins, begin) - 1
+        if i >= 0 and self._begins[i] == begin:
+            self._ends[i] = max(self._ends[i], end)
+        elif end - begin >= _LONG:
+            self._begins.insert(i + 1, begin)
+            self._ends.insert(i + 1, end)
+
+
+def choose(
+    sides: np.ndarray, begin: int, room: int, random: np.ndarray, runs: LongRuns | None = None
+) -> Segments:
     """The segments of a record.
 
     Args:
@@ -44,6 +73,7 @@ def choose(sides: np.ndarray, begin: int, room: int, random: np.ndarray) -> Segm
         begin: where A begins.
         room: tokens of A and B together, at least 2; the row has more from ``begin`` on.
         random: three random words.
+        runs: what former calls found out about the row.
 
     Returns:
         Segments of ``room`` tokens in all.
@@ -55,7 +85,7 @@ def choose(sides: np.ndarray, begin: int, room: int, random: np.ndarray) -> Segm
     cut = cuts[_below(random[1], len(cuts))] if cuts else end
     length = max(1, room - (cut - begin))
     b_begin = _below(random[2], len(sides) - length)
-    first = _sentence_begin(sides, b_begin)
+    first = _sentence_begin(sides, b_begin, runs or LongRuns())
     last = _sentence_end(sides, b_begin + length, first + room)
     return _fitted(Segments(begin, cut, first, last, False), room)
 
@@ -82,16 +112,23 @@ def _cuts(sides: np.ndarray, begin: int, room: int) -> tuple[list[int], int]:
     return found, len(sides)
 
 
-def _sentence_begin(sides: np.ndarray, token: int) -> int:
+def _sentence_begin(sides: np.ndarray, token: int, runs: LongRuns) -> int:
+    begin = 0
     stop = token + 1
     while stop > 1:
+        known = runs.begin(stop - 1)
+        if known is not None:
+            begin = known
+            break
         start = max(0, stop - _BLOCK)
         block = sides[start:stop]
         changes = np.flatnonzero(block[1:] != block[:-1])
         if len(changes):
-            return start + int(changes[-1]) + 1
+            begin = start + int(changes[-1]) + 1
+            break
         stop = start + 1
-    return 0
+    runs.add(begin, token + 1)
+    return begin
 
 
 def _sentence_end(sides: np.ndarray, token: int, enough: int) -> int:
