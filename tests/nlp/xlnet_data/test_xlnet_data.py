@@ -275,7 +275,7 @@ def test_bad_input(tmp_path: Path, corpus: Path, model: str) -> None:
     assert list((tmp_path / "out").iterdir()) == []
     (tmp_path / "m").mkdir()
     plain = trained(tmp_path / "m", MARKS.replace(",<eod>", ""))
-    with pytest.raises(InputError, match=r"has no <eod>(.|\n)*use_eod_token=false"):
+    with pytest.raises(InputError, match=r"has no <eod>(.|\n)*no-use-eod-token"):
         create(f"{corpus}/*.txt", options(tmp_path, plain))
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"out"):

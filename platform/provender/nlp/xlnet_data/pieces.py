@@ -63,7 +63,7 @@ def marks_of(vocabulary: Vocabulary, *, eod: bool) -> Marks:
             f"The model has no {', '.join(missing)}.",
             where=vocabulary.source,
             hint="Train it with control_symbols=<cls>,<sep>,<pad>,<mask>,<eod>,<eop>"
-            + ("." if missing != [_EOD] else ", or set --use_eod_token=false."),
+            + ("." if missing != [_EOD] else ", or give --no-use-eod-token."),
             facts={"missing": missing},
         )
     found = vocabulary.special(*wanted)
