@@ -20,7 +20,7 @@ from provender.settings import Settings, load_settings
 from provender.store import Store
 from provender.training.diary import diary
 from provender.training.leasing import reading
-from provender.training.splits import SplitLike
+from provender.training.splits import SplitLike, spelled
 
 if TYPE_CHECKING:
     from provender.training.random_access import DataSource
@@ -116,7 +116,8 @@ def load(
         ref: a version, see `provender.refs`: ``xsum:1.1.0``, ``xsum@golden``, or ``xsum`` for the
             newest.
         split: an expression such as ``train[10%:20%]+test[:500]``, a part made by
-            `provender.even_splits`, or None for a dict with every split.
+            `provender.even_splits`, a split object of TFDS, a list of those, or None for a dict
+            with every split.
         batch_size: examples a batch of this pipeline; None gives single examples.
         input_context: a `tf.distribute.InputContext`: this pipeline gets its share of the
             examples, each with the same number of steps.
@@ -127,7 +128,7 @@ def load(
         **options: fields of `provender.training.feed.options.FeedOptions`.
 
     Returns:
-        A `tf.data.Dataset`, or a dict of them by split name.
+        A `tf.data.Dataset`, a list of them for a list of splits, or a dict of them by split name.
 
     Raises:
         UnknownReference: no such version, split or feature; a retracted version says who took it
@@ -147,10 +148,16 @@ def load(
     store = Store.open(settings.store, scratch=str(settings.scratch))
     data = feed(store, version, split, wanted, ref, catalog, settings.home)
     if job := job or os.environ.get("PROVENDER_JOB"):
-        splits = [str(split)] if split is not None else [each.name for each in version.splits]
+        splits = [each.name for each in version.splits] if split is None else _texts(split)
         facts = {"reference": ref, "pipeline": wanted.index, "pipelines": wanted.count}
         diary(settings.home, settings.catalog).opened(version.id, job, splits, facts)
     return data
+
+
+def _texts(split: Any) -> list[str]:
+    """A split, or each of several, as text."""
+    each = split if isinstance(split, list | tuple) else [split]
+    return [str(spelled(one)) for one in each]
 
 
 def data_source(

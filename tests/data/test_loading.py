@@ -231,6 +231,12 @@ def test_names_of_splits(folder) -> None:
     assert numbers(load_dataset(str(folder), split=Split("train"))) == [*range(20)]
     assert numbers(load_dataset(str(folder), split=Named())) == [*range(100, 105)]
     assert numbers(load_dataset(str(folder), split=Theirs())) == [1, 2]
+    import tensorflow_datasets as tfds
+
+    tenths = tfds.core.ReadInstruction("train", from_=10, to=20, unit="%")
+    assert numbers(load_dataset(str(folder), split=tenths)) == [2, 3]
+    with pytest.raises(SplitError, match="3 is not a split"):
+        load_dataset(str(folder), split=3)
     made = Dataset.from_json(str(folder / "test.jsonl"))
     assert type(made.split) is NamedSplit
     assert (made.split, repr(made.split)) == ("train", "NamedSplit('train')")

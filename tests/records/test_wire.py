@@ -207,6 +207,7 @@ def test_schemas_that_tf_example_cannot_hold(tfds: Any) -> None:
         "complex": np.complex64,
         "nolabels": f.ClassLabel(),
         "square": f.Tensor(shape=(None, None), dtype=np.int64),
+        "maybe": f.Tensor(shape=(None,), dtype=np.int64, optional=True),
     }.items():
         with pytest.raises(BuilderError, match=name):
             check_features(f.FeaturesDict(good | {name: bad}))

@@ -14,6 +14,7 @@ UPKEEP = Path(__file__).parents[1] / "upkeep" / "conftest.py"
 
 ODD = """
 import numpy as np
+import tensorflow as tf
 import tensorflow_datasets as tfds
 
 F = tfds.features
@@ -43,7 +44,16 @@ class Odd(tfds.core.GeneratorBasedBuilder, skip_registration=True):
             "box": F.BBoxFeature(),
             "both": F.Translation(languages=["de", "en"]),
             "empty": F.Sequence(F.Text()),
-        }))
+            "words": F.Tensor(shape=(None,), dtype=np.str_),
+            "maybe": F.Scalar(np.int32, optional=True),
+            "brain": F.Tensor(shape=(2,), dtype=tf.bfloat16, encoding="bytes"),
+            "voice": F.Audio(shape=(None, 2), dtype=np.int32),
+            "clip": F.Video(shape=(None, 2, 2, 3), encoding_format="png"),
+            "pair": F.Video(shape=(2, 2, 2, 3), encoding_format="png"),
+            "shots": F.Sequence({"pixels": F.Image(shape=(2, 2, 3), encoding_format="png")}),
+            "many": F.TranslationVariableLanguages(languages=["de", "en"]),
+            "nothing": F.Tensor(shape=(0,), dtype=np.int32),
+        }), supervised_keys=({"text": "text", "inner": "inner"}, "label"))
 
     def _split_generators(self, dl_manager):
         return {"train": self._generate_examples(7), "test": self._generate_examples(2)}
@@ -67,6 +77,15 @@ class Odd(tfds.core.GeneratorBasedBuilder, skip_registration=True):
                 "box": F.BBox(ymin=0.0, xmin=0.25, ymax=0.5, xmax=1.0),
                 "both": {"de": f"ja {i}", "en": f"yes {i}"},
                 "empty": [],
+                "words": [f"w{n}" for n in range(i % 3)],
+                "maybe": None if i % 2 else i,
+                "brain": np.array([i, i + 0.5]).astype(tf.bfloat16.as_numpy_dtype),
+                "voice": np.full((i, 2), i, np.int32),
+                "clip": np.full((1 + i % 3, 2, 2, 3), i, np.uint8),
+                "pair": np.full((2, 2, 2, 3), i, np.uint8),
+                "shots": [{"pixels": np.full((2, 2, 3), n, np.uint8)} for n in range(i % 3)],
+                "many": {"de": ["ja", "doch"], "en": "yes"} if i % 2 else {"en": "no"},
+                "nothing": np.zeros((0,), np.int32),
             }
 """
 

@@ -14,10 +14,12 @@ from provender.errors import BuilderError, SettingsError, SplitError, UnknownRef
 from provender.training.feed.loading import feed, for_context
 from provender.training.feed.options import FeedOptions
 from provender.training.feed.parsing import parser
+from provender.training.rows import decoder_of
 
 BATCHED = [
     "text", "label", "number", "half", "flag", "big", "grid", "open", "packed", "image", "tags",
-    "turns", "deep", "inner", "box", "both", "empty",
+    "turns", "deep", "inner", "box", "both", "empty", "words", "maybe", "brain", "voice", "clip",
+    "pair", "shots", "many",
 ]  # fmt: skip
 
 
@@ -60,6 +62,18 @@ def test_every_kind_but_nested_datasets_is_parsed_in_batches_and_equal(odd: Any)
     expected = [{name: each[name] for name in BATCHED} for each in theirs(odd, "train")]
     assert ours(odd, "train", columns=BATCHED) == expected
     assert parser(odd.version.features, ["steps"]).batch is None
+    # Parsed as a batch, a tensor of no values would end the process.
+    assert parser(odd.version.features, ["nothing"]).batch is None
+
+
+def test_types_are_those_of_tfds(odd: Any) -> None:
+    directory = tfds.builder_from_directory(odd.store.path(odd.version.path))
+    peer = directory.as_dataset(split="train").element_spec
+    assert feed(odd.store, odd.version, "train", FeedOptions()).element_spec == peer
+    batched = feed(odd.store, odd.version, "train", FeedOptions(columns=BATCHED))
+    assert batched.element_spec == {name: peer[name] for name in BATCHED}
+    words = feed(odd.store, odd.version, "train", FeedOptions(columns=["words"]))
+    assert next(iter(words.padded_batch(7)))["words"].shape == (7, 2)
 
 
 def test_batches_hold_the_examples(odd: Any) -> None:
@@ -103,6 +117,10 @@ def test_ragged_batches_and_padded_ones(odd: Any) -> None:
     )
     assert plain(padded["open"]) == plain(peer["open"])
     assert plain(padded["tags"]) == plain(peer["tags"])
+    # Beside a feature that can only be parsed one by one.
+    slow = replace(options, pad=True, columns=[*columns, "nothing"])
+    (single,) = feed(odd.store, odd.version, "train", slow)
+    assert {name: plain(single[name]) for name in columns} == plain(padded)
 
 
 def test_decoders_of_tfds(odd: Any) -> None:
@@ -121,6 +139,26 @@ def test_decoders_of_tfds(odd: Any) -> None:
 
     custom = {"image": halved()}
     assert ours(odd, "test", decoders=custom) == theirs(odd, "test", decoders=custom)
+
+
+def test_a_version_whose_examples_are_sequences() -> None:
+    """A `Sequence` at the top passes on what its dict has, so that it looks like a dict."""
+    features = tfds.features.Sequence(
+        {"a": tfds.features.Scalar(np.int32), "b": tfds.features.Text()}
+    )
+    rows = [[{"a": n, "b": f"b{n}"} for n in range(length)] for length in (2, 0, 3)]
+    stored = [features.serialize_example(features.encode_example(each)) for each in rows]
+    document = features.to_json()
+    expected = [[0, 1], [], [0, 1, 2]]
+    for columns in (None, ["a"]):
+        made = parser(document, columns)
+        assert made.batch is not None
+        batch = made.batch(stored)
+        assert set(batch) == set(columns or ["a", "b"])
+        assert batch["a"].to_list() == expected
+        assert [made.single(each)["a"].numpy().tolist() for each in stored] == expected
+        decode = decoder_of(document, columns, "some")
+        assert [list(decode(each)["a"]) for each in stored] == expected
 
 
 def test_the_order_of_tfds_is_an_option(odd: Any) -> None:
@@ -158,6 +196,8 @@ def test_an_input_context_of_tf_distribute(odd: Any) -> None:
     )
     options = for_context(FeedOptions(), context)
     assert (options.index, options.count) == (2, 3)
+    with pytest.raises(SettingsError, match="input_context is 3"):
+        for_context(FeedOptions(), 3)
 
 
 def test_an_iterator_goes_on_from_a_checkpoint(odd: Any, tmp_path: Any) -> None:
@@ -209,9 +249,53 @@ def test_preprocessing_before_batches(odd: Any) -> None:
     assert batch["image"].shape == (2, 4, 4, 1)
 
 
-def test_supervised_pairs(notes: Any) -> None:
+@pytest.mark.parametrize("options", [{}, {"batch_size": 2}, {"preprocess": dict}])
+def test_supervised_pairs(odd: Any, options: dict[str, Any]) -> None:
+    directory = tfds.builder_from_directory(odd.store.path(odd.version.path))
+    data = directory.as_dataset(split="test", as_supervised=True)
+    if batch := options.get("batch_size"):
+        data = data.batch(batch)
+    expected = [plain(each) for each in data]
+    assert ours(odd, "test", as_supervised=True, **options) == expected
+    narrow = {"columns": ["label", "text", "inner"], **options}
+    assert ours(odd, "test", as_supervised=True, **narrow) == expected
+
+
+def test_what_is_not_supervised(notes: Any, odd: Any) -> None:
     with pytest.raises(BuilderError, match="no supervised keys"):
         feed(notes.store, notes.version, "train", FeedOptions(as_supervised=True))
+    with pytest.raises(SettingsError, match="needs the feature 'label', which columns leaves out"):
+        ours(odd, "test", as_supervised=True, columns=["text", "inner"])
+
+
+def test_split_objects_of_tfds_and_lists(odd: Any) -> None:
+    some = tfds.core.ReadInstruction("train", from_=20, to=80, unit="%")
+    part = tfds.even_splits("train+test", 2)[1]
+    for split in (some, part, some + tfds.core.ReadInstruction("test", to=1), tfds.Split.TEST):
+        assert ours(odd, split, columns=["number"]) == [
+            {"number": each["number"]} for each in theirs(odd, split)
+        ]
+    both = feed(odd.store, odd.version, ["train[:2]", part], FeedOptions(columns=["number"]))
+    assert [len(each) for each in both] == [2, 4]
+    with pytest.raises(SplitError, match="3 is not a split"):
+        feed(odd.store, odd.version, 3, FeedOptions())
+    with pytest.raises(SplitError, match="The splits are train, test"):
+        feed(odd.store, odd.version, tfds.core.ReadInstruction("trian"), FeedOptions())
+
+
+def test_decoders_of_features_that_are_not_there(odd: Any) -> None:
+    skip = tfds.decode.SkipDecoding()
+    with pytest.raises(UnknownReference, match="Did you mean 'image'"):
+        ours(odd, "train", decoders={"imag": skip})
+    with pytest.raises(UnknownReference, match="There is no feature 'turns/whom'"):
+        ours(odd, "train", decoders={"turns": {"whom": skip}})
+    with pytest.raises(UnknownReference, match="Missing expected feature 'imag'"):
+        ours(odd, "train", decoders=tfds.decode.PartialDecoding({"imag": True}))
+    with pytest.raises(SettingsError, match="image has no decoder but 3"):
+        ours(odd, "train", decoders={"image": 3})
+    # A decoder of a feature that is not asked for is none that is missing.
+    narrow = ours(odd, "test", decoders={"image": skip}, columns=["number"])
+    assert narrow == ours(odd, "test", columns=["number"])
 
 
 def test_what_is_asked_wrongly(odd: Any) -> None:
@@ -221,7 +305,28 @@ def test_what_is_asked_wrongly(odd: Any) -> None:
         feed(odd.store, odd.version, "train", FeedOptions(columns=["labels"]))
     with pytest.raises(SplitError, match="shared evenly"):
         feed(odd.store, odd.version, "test", FeedOptions(count=3))
-    with pytest.raises(SettingsError, match="batch_size"):
-        FeedOptions(batch_size=0)
-    with pytest.raises(SettingsError, match="remainder"):
-        FeedOptions(remainder="lose")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"batch_size": 0}, {"batch_size": -1}, {"batch_size": True}, {"batch_size": 2.5},
+        {"batch_size": "32"}, {"shuffle": True}, {"shuffle": 0}, {"seed": 2**64}, {"seed": "x"},
+        {"epoch": -1}, {"start": 2.5}, {"cycle_length": None}, {"index": -1}, {"prefetch": -2},
+        {"parallel_calls": 0}, {"deterministic": None}, {"drop_remainder": "no"},
+        {"columns": "text"}, {"columns": []}, {"preprocess": 3}, {"remainder": "lose"},
+        {"route": "gcs"},
+    ],
+)  # fmt: skip
+def test_values_that_an_option_cannot_have(option: dict[str, Any]) -> None:
+    (name,) = option
+    with pytest.raises(SettingsError, match=f"{name} is ") as found:
+        FeedOptions(**option)
+    assert found.value.hint
+
+
+def test_numbers_of_numpy_and_autotune_are_options() -> None:
+    import tensorflow as tf
+
+    FeedOptions(batch_size=np.int64(4), seed=np.int32(-3), prefetch=tf.data.AUTOTUNE)
+    FeedOptions(parallel_calls=tf.data.AUTOTUNE, prefetch=0, drop_remainder=np.bool_(True))

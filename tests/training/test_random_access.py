@@ -11,6 +11,8 @@ import pytest
 import tensorflow_datasets as tfds
 
 from provender.errors import DamageError, UnknownReference
+from provender.training import shard_cache
+from provender.training.feed import ranges
 from provender.training.random_access import DataSource
 
 PLAIN = ["text", "label", "number", "half", "flag", "big", "grid", "open", "box"]
@@ -88,6 +90,16 @@ def test_a_remote_version_comes_through_the_cache(
     with DataSource(store, notes.version, "train", home=tmp_path) as source:
         assert source[123] == DataSource(notes.store, notes.version, "train")[123]
     assert list((tmp_path / "shards").rglob("*.proof"))
+    # Where the cache has no room, records are read in the store.
+    monkeypatch.setenv("PROVENDER_SHARD_CACHE_LIMIT", "10")
+    monkeypatch.setattr(shard_cache, "_warned", set())
+    monkeypatch.setattr(ranges, "_BLOCK_BYTES", 2000)
+    expected = list(DataSource(notes.store, notes.version, "train[30:]+test"))
+    with DataSource(store, notes.version, "train[30:]+test", home=tmp_path / "other") as source:
+        with pytest.warns(RuntimeWarning, match="larger than the whole cache"):
+            assert source[123] == expected[123]
+        assert list(source) == expected
+        assert list(pickle.loads(pickle.dumps(source))[280:]) == expected[280:]
 
 
 def test_a_damaged_record_is_named(copied: Any, flip: Any) -> None:

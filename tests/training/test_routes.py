@@ -6,14 +6,17 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 from provender.errors import DamageError, StoreError, UnknownReference
+from provender.store import Store
 from provender.training.contents import contents_of
 from provender.training.feed.loading import feed
 from provender.training.feed.options import FeedOptions
@@ -44,7 +47,6 @@ def remote(copied: Any, gcs_server: Any, tmp_path: Path, monkeypatch: pytest.Mon
 
     from tests.store.fault_proxy import start
 
-    from provender.store import Store
     from provender.training import pull
 
     with start(gcs_server.endpoint) as proxy:
@@ -104,6 +106,41 @@ def test_a_second_pass_asks_the_store_for_no_shard(remote: Remote, expected: lis
     remote.proxy.log.clear()
     assert remote.texts() == expected
     assert shard_reads(remote) == []
+
+
+def test_missing_credentials_are_told_before_the_first_batch(
+    remote: Remote, expected: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """But what is all in the cache needs none."""
+    everything = "train+test"
+
+    def load(route: str) -> list[bytes]:
+        store = Store.open(remote.store.url, scratch=str(tmp_path / "other"))
+        options = FeedOptions(batch_size=300, route=route)
+        data = feed(store, remote.version, everything, options, "", remote.catalog, remote.home)
+        return [text for batch in data for text in batch["text"].numpy()]
+
+    with monkeypatch.context() as bare:
+        without_credentials(bare, tmp_path)
+        for route in ("cache", "stream"):
+            began = time.monotonic()
+            with pytest.raises(StoreError, match="there are no Google Cloud credentials"):
+                load(route)
+            assert time.monotonic() - began < 5
+    found = load("cache")
+    with monkeypatch.context() as bare:
+        without_credentials(bare, tmp_path)
+        assert load("cache") == found and len(found) == len(expected) + 50
+
+
+def without_credentials(bare: pytest.MonkeyPatch, home: Path) -> None:
+    from provender.store import gcs_filesystem
+
+    for name in ("STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG"):
+        bare.delenv(name, raising=False)
+    bare.setenv("HOME", str(home))
+    bare.setattr(fsspec.config, "conf", {})
+    bare.setattr(gcs_filesystem, "_PRODUCT_NAME", str(home / "product_name"))
 
 
 def test_a_shuffled_interleaved_read_through_the_cache(remote: Remote, expected: list[str]) -> None:
@@ -237,7 +274,6 @@ def test_processes_of_a_host_fetch_each_shard_once(
 
 
 def test_a_store_that_tensorflow_cannot_open(notes: Any) -> None:
-    from provender.store import Store
     from provender.training import pull
 
     pull(notes.store, notes.version, "memory://elsewhere/datasets")
@@ -245,7 +281,22 @@ def test_a_store_that_tensorflow_cannot_open(notes: Any) -> None:
         feed(Store.open("memory://elsewhere"), notes.version, "test", FeedOptions(route="native"))
 
 
-def test_errors_inside_a_pipeline_name_the_shard(copied: Any, flip: Any) -> None:
+@pytest.mark.parametrize("change", ["cut", "gone"])
+def test_a_local_shard_that_is_not_whole_is_named(copied: Any, change: str) -> None:
+    name = next(
+        n for n, f in contents_of(copied.store, copied.version).items() if f.split == "train"
+    )
+    shard = copied.path(name)
+    if change == "cut":
+        shard.write_bytes(shard.read_bytes()[:-5])
+    else:
+        shard.unlink()
+    with pytest.raises(DamageError, match=name) as found:
+        feed(copied.store, copied.version, "train", FeedOptions())
+    assert "verify" in found.value.hint
+
+
+def test_a_damaged_record_is_never_an_example(copied: Any, flip: Any) -> None:
     import tensorflow as tf
 
     from provender.training.feed.ranges import RecordRanges

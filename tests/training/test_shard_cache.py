@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -157,6 +158,18 @@ def test_damage_on_the_disk_is_noticed_and_mended(cache) -> None:
     assert origin.fetched == 3
 
 
+def test_damage_whose_time_was_set_back_is_noticed(cache) -> None:
+    origin = Origin(b"abc" * 100)
+    key = key_of(origin.data)
+    with cache.hold(key, origin) as held:
+        before = held.path.stat()
+        held.path.write_bytes(b"abd" + origin.data[3:])
+        os.utime(held.path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with cache.hold(key, origin) as held:
+        assert held.path.read_bytes() == origin.data
+    assert origin.fetched == 2
+
+
 @pytest.mark.parametrize("known", ["sha256", "crc32c"])
 def test_wrong_bytes_from_the_store_are_refused(cache, known: str) -> None:
     origin = Origin(b"bad" * 100)
@@ -200,6 +213,27 @@ def test_a_folder_that_cannot_be_written(tmp_path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(CacheFull, match="cannot be written"):
         ShardCache(tmp_path / "file" / "shards").hold(key_of(b"abc"), Origin(b"abc"))
+
+
+def test_a_folder_that_cannot_be_made() -> None:
+    with pytest.raises(CacheFull, match="cannot be written: No such file"):
+        ShardCache(Path("/proc/nothing/shards")).hold(key_of(b"abc"), Origin(b"abc"))
+
+
+def test_a_folder_that_is_removed_under_a_download(cache) -> None:
+    def fetch(path: Path) -> None:
+        shutil.rmtree(cache.folder)
+        path.write_bytes(b"abc")
+
+    with pytest.raises(CacheFull, match="folder was removed"):
+        cache.hold(key_of(b"abc"), fetch)
+    cache.hold(key_of(b"abc"), Origin(b"abc")).close()
+
+    def missing(path: Path) -> None:
+        raise FileNotFoundError(path)
+
+    with pytest.raises(FileNotFoundError):
+        cache.hold(key_of(b"def"), missing)
 
 
 def test_a_disk_without_locks(cache, monkeypatch) -> None:

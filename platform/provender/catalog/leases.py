@@ -177,9 +177,9 @@ class Keeper:
         now = time.monotonic()
         try:
             answers = self._put(batch)
-        except ProvenderError as error:
+        except Exception as error:  # noqa: BLE001 - without this thread all leases run out
             if not self._failures:
-                _log.warning("Leases cannot be renewed, trying on: %s", error.message)
+                _log.warning("Leases cannot be renewed, trying on: %s", error)
             self._failures += 1
             self._due = now + min(_RETRY[0] * 2 ** min(self._failures, 8), _RETRY[1])
             return

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from provender.catalog import tables as t
 from provender.catalog.columns import new_id, utc_now
-from provender.catalog.processes import this_process
+from provender.catalog.processes import host_identity
 from provender.catalog.records import ConsumptionRecord, DownloadRecord, full_name
 from provender.catalog.runs import user_name
 from provender.catalog.searching import dataset_of, note
@@ -33,6 +33,7 @@ class Consumption(Session):
         facts: Document | None = None,
         id: str | None = None,
         started_at: datetime | None = None,
+        host: str | None = None,
     ) -> str:
         """Notes that a job reads a version, and gives the note's id.
 
@@ -43,17 +44,17 @@ class Consumption(Session):
             facts: anything else worth keeping, JSON-ready: model, checkpoint, orchestrator ids.
             id: made up by the caller, so that a note sent twice is kept once.
             started_at: when reading began, for a note that is sent later; by default now.
+            host: where it is read, for a note that another host sends; by default here.
 
         Raises:
             UnknownReference: there is no such version.
         """
-        owner = this_process()
         row = {
             "id": id or new_id(),
             "version_id": version_id,
             "job": job,
             "splits": list(splits),
-            "host": owner.host,
+            "host": host or host_identity(),
             "user_name": user_name(),
             "facts": dict(facts or {}),
             "started_at": started_at or utc_now(),

@@ -99,13 +99,13 @@ def _leaf_features(feature: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[
 
 
 def _try_serialize(features: Any) -> None:
-    info = features.get_serialized_info()
     try:
+        info = features.get_serialized_info()
         serializer(info).get_tf_example(_zeros(info))
     except Exception as error:
         for name, feature in features.items() if hasattr(features, "items") else ():
-            part = {name: feature.get_serialized_info()}
             try:
+                part = {name: feature.get_serialized_info()}
                 serializer(part).get_tf_example(_zeros(part))
             except Exception as inner:
                 raise _refused(name, feature, inner) from inner
@@ -132,9 +132,13 @@ def _zeros(info: Any) -> Any:
 
 def _refused(name: str, feature: Any, error: BaseException) -> BuilderError:
     lines = (str(error).strip() or type(error).__name__).splitlines()
+    try:
+        shown = repr(feature)
+    except Exception:  # noqa: BLE001 - what cannot be stored may not be describable either
+        shown = type(feature).__name__
     return BuilderError(
         f"Feature {name!r} cannot be stored in tf.Example: {lines[0]}",
-        where=f"feature {name!r}: {feature!r}"[:_SHOWN],
+        where=f"feature {name!r}: {shown}"[:_SHOWN],
         hint="change its dtype or encoding (tf.Example holds bytes, float32 and int64)",
         facts={"feature": name, "error": str(error)},
     )

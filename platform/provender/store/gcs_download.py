@@ -81,8 +81,9 @@ class Downloads:
             connection.close()
 
     def __del__(self) -> None:
-        while (connection := self._kept()) is not None:
-            connection.close()
+        # At the end of the process modules may be gone, so nothing of theirs is used.
+        while self._idle:
+            self._idle.pop().close()
 
 
 def _connection(scheme: str, host: str) -> http.client.HTTPConnection:

@@ -3,7 +3,8 @@
 An event is first a line in a file of this process, under ``<home>/consumption``, and then a row in
 the catalog, written by a thread of its own. While the catalog cannot be reached the lines stay, and
 whoever comes next on this host sends what a dead process left. Every event carries an id made here,
-so that one sent twice is kept once.
+so that one sent twice is kept once, and the host that it happened on: hosts may share a home, whose
+locks between hosts are not to be relied upon, so what another host left is taken up after a day.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import atexit
 import fcntl
 import json
 import logging
+import math
 import os
+import socket
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -21,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from provender.errors import ProvenderError
+from provender.catalog.processes import host_identity
 from provender.training.leasing import lease
 
 if TYPE_CHECKING:
@@ -32,6 +36,9 @@ _LOG = logging.getLogger("provender.training")
 _LONGEST_PAUSE = 60.0
 _LAST_WORDS = 3.0
 """Seconds that the end of the process waits for events on their way."""
+
+_STRANGERS_SECONDS = 86_400.0
+"""How long the file of another host is left alone after its last change."""
 
 
 class Diary:
@@ -45,7 +52,17 @@ class Diary:
     def __init__(self, folder: Path, catalog: str) -> None:
         self.folder = folder
         self.catalog = catalog
-        self.readings: list[tuple[str, str]] = []
+        self._readings: dict[tuple[str, ...], str] = {}
+        self._over = False
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        """With nothing sent and nothing to send.
+
+        A forked child has neither the thread nor the right to the parent's file, and its locks may
+        be held by threads that it does not have.
+        """
         self._leased: dict[str, Lease] = {}
         self._lock = threading.Lock()
         self._news = threading.Event()
@@ -55,7 +72,6 @@ class Diary:
         self._unsent: list[dict[str, Any]] = []
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
-        self._over = False
 
     def opened(self, version_id: str, job: str, splits: list[str], facts: Mapping[str, Any]) -> str:
         """Notes that a job begins to read a version, and gives the note's id.
@@ -65,7 +81,8 @@ class Diary:
         id = uuid.uuid4().hex
         if version_id not in self._leased:
             self._leased[version_id] = lease(self.catalog, version_id, f"training: {job}")
-        self.readings.append((id, job))
+        # What is opened anew for every pass or evaluation has one position, not one a time.
+        self._readings[job, version_id, *splits, str(facts.get("pipeline"))] = id
         self._add(
             {
                 "kind": "opened",
@@ -74,6 +91,7 @@ class Diary:
                 "job": job,
                 "splits": splits,
                 "facts": dict(facts),
+                "host": host_identity(),
                 "at": datetime.now(UTC).isoformat(),
             }
         )
@@ -83,14 +101,17 @@ class Diary:
         """Notes where a reader is."""
         self._add({"kind": "position", "id": id, "facts": dict(facts)})
 
+    def readings(self, job: str | None = None) -> list[str]:
+        """The notes of what is read, the newest where something was opened again; of a job, or all."""
+        return [id for (name, *_), id in self._readings.items() if job in (None, name)]
+
     def flush(self, timeout: float | None = None) -> bool:
         """Waits until everything is in the catalog; whether it is."""
         return self._idle.wait(timeout)
 
     def _add(self, event: dict[str, Any]) -> None:
+        event = _as_json(event)
         with self._lock:
-            if self._pid != os.getpid():
-                self._after_fork()
             self._write(event)
             self._unsent.append(event)
             self._idle.clear()
@@ -102,23 +123,32 @@ class Diary:
                 atexit.register(self._last_words)
         self._news.set()
 
-    def _after_fork(self) -> None:
-        """A forked child has neither the thread nor the right to the parent's file."""
-        self._pid, self._file, self._thread, self._unsent = os.getpid(), None, None, []
-        self._leased = {}
-
     def _write(self, event: Mapping[str, Any]) -> None:
         try:
             if self._file is None:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                path = self.folder / f"{self._pid}-{uuid.uuid4().hex[:8]}.jsonl"
-                self._file = path.open("a", encoding="utf-8")
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._file = self._new_file()
             self._file.write(json.dumps(event) + "\n")
             self._file.flush()
         except OSError as error:
             # The thread still has the event; only its survival of this process is lost.
             _LOG.warning("Cannot keep consumption events in %s: %s", self.folder, error)
+
+    def _new_file(self) -> IO[str]:
+        """A file of this process's own, locked where the disk has locks."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        while True:
+            path = self.folder / f"{_host()}-{self._pid}-{uuid.uuid4().hex[:8]}.jsonl"
+            file = path.open("x", encoding="utf-8")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # taken for one that a dead process left
+                file.close()
+                continue
+            except OSError as error:
+                _LOG.debug("no lock for %s: %s", path, error)
+            if path.exists():
+                return file
+            file.close()
 
     def _serve(self) -> None:
         pause = 1.0
@@ -129,7 +159,7 @@ class Diary:
             try:
                 self._send_all()
                 pause = 1.0
-            except (ProvenderError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, training goes on, and so does this
                 if not told:
                     told = True
                     _LOG.warning(
@@ -189,6 +219,7 @@ def _send(catalog: Catalog, event: Mapping[str, Any]) -> None:
             splits=event["splits"],
             facts=event["facts"],
             id=event["id"],
+            host=event.get("host"),
             started_at=datetime.fromisoformat(event["at"]),
         )
     except UnknownReference:
@@ -200,11 +231,39 @@ def _orphans(folder: Path) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
     """The files of processes that are gone, each with the events in it."""
     for path in sorted(folder.glob("*.jsonl")):
         try:
+            host = path.name.rpartition("-")[0].rpartition("-")[0]
+            if host != _host() and time.time() - path.stat().st_mtime < _STRANGERS_SECONDS:
+                continue
             with path.open(encoding="utf-8") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 yield path, [each for line in file if (each := _parsed(line))]
         except OSError:
             continue  # its process lives, or another one is sending it
+
+
+def _host() -> str:
+    """This machine's name, as part of a file's."""
+    return socket.gethostname().replace("/", "_")
+
+
+def _as_json(value: Any) -> Any:
+    """A value as JSON has it: steps are often NumPy's numbers or tensors, and losses may be NaN.
+
+    Whatever else a caller hands over becomes text: a checkpoint is no time to fail.
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(name): _as_json(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_as_json(each) for each in value]
+    for name in ("numpy", "tolist"):
+        if callable(plain := getattr(value, name, None)):
+            with suppress(Exception):
+                return _as_json(plain())
+    return str(value)
 
 
 def _parsed(line: str) -> dict[str, Any] | None:
@@ -229,10 +288,10 @@ def record_position(job: str | None = None, **facts: Any) -> None:
 
     Args:
         job: only what this job reads; by default everything that this process reads under a job.
-        **facts: JSON-ready: ``step``, ``examples``, ``epoch``, ``checkpoint`` ...
+        **facts: ``step``, ``examples``, ``epoch``, ``checkpoint`` ...; numbers of NumPy and tensors
+            too. What JSON does not know is kept as text.
     """
     position = {"position": {**facts, "at": datetime.now(UTC).isoformat()}}
-    for each in _diaries.values():
-        for id, name in each.readings:
-            if job is None or job == name:
-                each.position(id, position)
+    for each in list(_diaries.values()):
+        for id in each.readings(job):
+            each.position(id, position)

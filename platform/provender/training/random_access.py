@@ -18,20 +18,24 @@ from provender.training.contents import contents_of, index_name
 from provender.training.feed.plan import pieces_of
 from provender.training.heading import shard_files
 from provender.training.rows import Example, decoder_of
-from provender.training.shard_cache import HeldShard, ShardCache, ShardKey
+from provender.training.shard_cache import CacheFull, HeldShard, ShardCache, ShardKey, warn_once
 from provender.training.splits import SplitLike, resolve_split
 
 if TYPE_CHECKING:
     from provender.catalog import Catalog, VersionRecord
     from provender.store import Store
+    from provender.training.feed.ranges import RangedShard, RecordRanges
     from provender.training.mapped import MappedShard
+
+    Reader = MappedShard | RangedShard
 
 
 class DataSource(Sequence[Example]):
     """The examples of a split.
 
     Args:
-        store: where the version lies; shards of a remote one come through the local shard cache.
+        store: where the version lies; shards of a remote one come through the local shard cache,
+            or are read in the store where that has no room.
         version: the version.
         split: a split expression, or a part of one.
         columns: top-level features wanted; None means all.
@@ -60,13 +64,14 @@ class DataSource(Sequence[Example]):
         # What leads from an example's number to its record's in the file.
         self._shifts = [p.stop - end for p, end in zip(self._pieces, self._ends, strict=True)]
         self._size = self._ends[-1] if self._ends else 0
-        self._opened: list[MappedShard | None] = [None] * len(self._pieces)
+        self._opened: list[Reader | None] = [None] * len(self._pieces)
         self._store = store
         self._folder = version.path
         self._facts = contents_of(store, version, catalog)
         self._home = home
-        self._readers: dict[str, MappedShard] = {}
+        self._readers: dict[str, Reader] = {}
         self._held: list[HeldShard] = []
+        self._ranges: RecordRanges | None = None
         self._features, self._columns = version.features or {}, columns
         self._decode = decoder_of(self._features, columns, version.name)
 
@@ -106,17 +111,28 @@ class DataSource(Sequence[Example]):
             records = self._reader(piece.name).iter(piece.start, piece.stop)
             yield from map(self._decode, records)
 
-    def _open(self, at: int) -> MappedShard:
+    def _open(self, at: int) -> Reader:
         reader = self._opened[at] = self._reader(self._pieces[at].name)
         return reader
 
-    def _reader(self, name: str) -> MappedShard:
+    def _reader(self, name: str) -> Reader:
+        if name not in self._readers:
+            self._readers[name] = self._opened_shard(name)
+        return self._readers[name]
+
+    def _opened_shard(self, name: str) -> Reader:
         from provender.training.mapped import MappedShard
 
-        if name not in self._readers:
+        try:
             shard, index = (self._local(each) for each in (name, index_name(name)))
-            self._readers[name] = MappedShard(shard, index)
-        return self._readers[name]
+        except CacheFull as error:
+            from provender.training.feed.ranges import RangedShard, RecordRanges
+
+            warn_once(error)
+            if self._ranges is None:
+                self._ranges = RecordRanges(self._store, self._folder, self._facts)
+            return RangedShard(self._ranges, name)
+        return MappedShard(shard, index)
 
     def _local(self, name: str) -> str:
         rel = f"{self._folder}/{name}"
@@ -152,7 +168,14 @@ class DataSource(Sequence[Example]):
     def __getstate__(self) -> dict[str, Any]:
         # Worker processes of a loader open the files themselves.
         closed = [None] * len(self._pieces)
-        return {**self.__dict__, "_opened": closed, "_readers": {}, "_held": [], "_decode": None}
+        kept: dict[str, Any] = {
+            "_opened": closed,
+            "_readers": {},
+            "_held": [],
+            "_ranges": None,
+            "_decode": None,
+        }
+        return {**self.__dict__, **kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

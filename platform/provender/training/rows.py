@@ -68,8 +68,8 @@ def _leaves(features: Any) -> dict[str, Field] | None:
 
     from provender.training.feed.parsing import as_stored
 
-    if not hasattr(features, "items"):
-        return None
+    if not isinstance(features, tfds.features.FeaturesDict):
+        return None  # a sequence of dicts, which passes on what its dict has
     found = {}
     for name, feature in features.items():
         info = feature.get_serialized_info()

@@ -14,7 +14,6 @@ dies gives its locks back, and the part it downloaded is gone on with.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import json
@@ -28,7 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from provender.errors import DamageError, DiskFull, SettingsError, StoreError
+from provender.errors import DamageError, SettingsError, StoreError
+from provender.training.disks import CacheFull, unusable_disk
 
 if TYPE_CHECKING:
     from provender.store import Store
@@ -36,18 +36,12 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 50 << 30
 LIMIT_VARIABLE = "PROVENDER_SHARD_CACHE_LIMIT"
 FOLDER_VARIABLE = "PROVENDER_SHARD_CACHE"
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.ENOTDIR}
-_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
 _BLOCK = 256 << 10
 _POLL = 0.02
 _STALE_SECONDS = 7 * 86_400
 _SPARE = 64 << 20
 
 _log = logging.getLogger(__name__)
-
-
-class CacheFull(StoreError):
-    """The cache has no room for a shard: its disk is full, or all it holds is in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +164,7 @@ class ShardCache:
         held = self._open(path, key)
         if held is not None:
             return held
-        with _full_disk(path):
+        with unusable_disk(path, made=True):
             path.parent.mkdir(parents=True, exist_ok=True)
         with self._alone(path, key, cancelled):
             held = self._open(path, key)  # another process was faster
@@ -191,6 +185,10 @@ class ShardCache:
         # A store that is told the digest compares it as the bytes arrive.
         return self._hold(key, fetch, None, proves=key.sha256 is not None)
 
+    def has(self, key: ShardKey) -> bool:
+        """Whether a shard was brought here; it may be on its way out."""
+        return _proof(self._path(key)).exists()
+
     def _path(self, key: ShardKey) -> Path:
         return self.folder / key.name[:2] / key.name
 
@@ -202,15 +200,17 @@ class ShardCache:
             return None
         keep = False
         try:
-            with _full_disk(path):
+            with unusable_disk(path):
                 fcntl.flock(fd, fcntl.LOCK_SH)
             # It may have been removed between opening and locking.
             with contextlib.suppress(FileNotFoundError):
                 if not os.path.samestat(os.fstat(fd), path.stat()):
                     return None
                 if self._is_proven(path, key, fd):
-                    now = time.time_ns()
-                    os.utime(path, ns=(now, os.fstat(fd).st_mtime_ns))
+                    # The time of use stands at the proof: at the shard it would change what the
+                    # shard looks like.
+                    with contextlib.suppress(OSError):
+                        os.utime(_proof(path))
                     keep = True
                     return HeldShard(path, fd)
                 _log.warning("the cached copy of %s is damaged and is fetched again", key.source)
@@ -249,7 +249,7 @@ class ShardCache:
                     where=key.source,
                     hint="`provender verify` tells whether the store is damaged.",
                 )
-        with _full_disk(path):
+        with unusable_disk(path, made=True):
             _write(_proof(path), json.dumps(_looks(path.stat())))
         held = self._open(path, key)
         if held is None:  # somebody removed it at once: the cache is of no use here
@@ -261,7 +261,7 @@ class ShardCache:
     ) -> str | None:
         """Fetches; returns what is wrong with what came, None if nothing."""
         try:
-            with _full_disk(path):
+            with unusable_disk(path):
                 fetch(path)
         except CacheFull:
             # What was downloaded takes the room that others need.
@@ -272,6 +272,11 @@ class ShardCache:
             if not proves:
                 raise
             return "has another sha256"
+        except FileNotFoundError as error:
+            if path.parent.is_dir():
+                raise  # the store has no such file
+            message = "Its folder was removed while a shard was fetched."
+            raise CacheFull(message, where=str(path.parent)) from error
         return _wrong_size(path, key) if proves else _mismatch(path, key)
 
     @contextlib.contextmanager
@@ -280,12 +285,12 @@ class ShardCache:
     ) -> Iterator[None]:
         """Holds a shard's download lock."""
         lock = path.with_name(f"{path.name}.lock")
-        with _full_disk(path):
+        with unusable_disk(path, made=True):
             fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             while True:
                 try:
-                    with _full_disk(path):
+                    with unusable_disk(path):
                         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     break
                 except BlockingIOError:
@@ -345,8 +350,9 @@ class ShardCache:
                                 json.loads(Path(entry.path).read_text("utf-8"))["size"]
                             )
                     elif "." not in entry.name:
-                        info = entry.stat()
-                        shards.append((info.st_atime_ns, Path(entry.path), info.st_size))
+                        shards.append(
+                            (_used(Path(entry.path)), Path(entry.path), entry.stat().st_size)
+                        )
         return shards, under_way
 
     def _folders(self) -> list[Path]:
@@ -374,11 +380,11 @@ class ShardCache:
 
     @contextlib.contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
-        with _full_disk(self.folder):
+        with unusable_disk(self.folder, made=True):
             self.folder.mkdir(parents=True, exist_ok=True)
             fd = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            with _full_disk(self.folder):
+            with unusable_disk(self.folder):
                 fcntl.flock(fd, fcntl.LOCK_EX)
             yield
         finally:
@@ -427,22 +433,6 @@ def _limit(text: str) -> int:
     return size
 
 
-@contextlib.contextmanager
-def _full_disk(path: Path) -> Iterator[None]:
-    """Turns a disk that is full, read-only or without locks into `CacheFull`."""
-    try:
-        yield
-    except DiskFull as error:
-        raise CacheFull(error.message, where=str(path), hint=error.hint) from error
-    except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        if error.errno in _FULL or isinstance(error, PermissionError | FileExistsError):
-            raise CacheFull(f"It cannot be written: {reason}.", where=str(path)) from error
-        if error.errno in _NO_LOCKS:
-            raise CacheFull(f"Its disk has no locks: {reason}.", where=str(path)) from error
-        raise
-
-
 def _wrong_size(path: Path, key: ShardKey) -> str | None:
     size = path.stat().st_size
     return None if size == key.size else f"has {size:,} bytes instead of {key.size:,}"
@@ -471,7 +461,16 @@ def _crc32c(file: BinaryIO) -> str:
 
 
 def _looks(info: os.stat_result) -> list[int]:
-    return [info.st_size, info.st_mtime_ns, info.st_ino]
+    # The time of the last change of any kind cannot be set back, unlike that of the content.
+    return [info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino]
+
+
+def _used(path: Path) -> int:
+    """When a shard was used last; when it came, if it has no proof yet."""
+    try:
+        return _proof(path).stat().st_mtime_ns
+    except FileNotFoundError:
+        return path.stat().st_mtime_ns
 
 
 def _proof(path: Path) -> Path:

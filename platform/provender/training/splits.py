@@ -20,7 +20,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from provender.errors import SplitError, UnknownSplit
 
@@ -62,8 +62,9 @@ class EvenSplit:
         return f"{self.split} (part {self.index + 1} of {self.count})"
 
 
-SplitLike = str | EvenSplit
-"""What names examples of a version: an expression, or a part of one."""
+SplitLike = str | EvenSplit | Any
+"""What names examples of a version: an expression, a part of one, or a split object of TFDS or of
+Hugging Face Datasets (`tfds.core.ReadInstruction`, what `tfds.even_splits` gives, `Split.TRAIN`)."""
 
 
 def even_splits(split: SplitLike, n: int, *, drop_remainder: bool = False) -> list[EvenSplit]:
@@ -115,13 +116,61 @@ def resolve_split(
         UnknownSplit: a split that the version does not have; the message says which it has.
         SplitError: the expression cannot be read, or leaves the split's bounds.
     """
+    split = spelled(split)
     if isinstance(split, EvenSplit):
         whole = resolve_split(split.split, shards, rounding=rounding, where=where, beyond=beyond)
         return tuple(_part(each, split) for each in whole)
+    if not isinstance(split, str):
+        return _resolved_by_tfds(split, shards, where)
     found: list[SplitSlice] = []
     for text in split.split("+"):
         found += _term(text.strip(), shards, rounding, where or split, beyond)
     return tuple(found)
+
+
+def spelled(split: Any) -> SplitLike:
+    """A split as text where it is one in other words: a name, or what has a `to_spec`.
+
+    Raises:
+        SplitError: it is nothing that names examples.
+    """
+    if isinstance(split, str | EvenSplit):
+        return split
+    if callable(spec := getattr(split, "to_spec", None)):
+        return str(spec())
+    if hasattr(split, "to_absolute"):
+        return split
+    if type(split).__str__ is not object.__str__:
+        return str(split)  # names that are no texts, such as those of Hugging Face Datasets
+    raise SplitError(f"{split!r} is not a split.", hint=_FORMS)
+
+
+def _resolved_by_tfds(
+    split: Any, shards: Mapping[str, Sequence[int]], where: str
+) -> tuple[SplitSlice, ...]:
+    """The examples that a split object of TFDS means, by its own arithmetic."""
+    from tensorflow_datasets.core.splits import SplitInfo
+
+    infos = {
+        name: SplitInfo(name=name, shard_lengths=list(lengths), num_bytes=0)
+        for name, lengths in shards.items()
+    }
+    try:
+        parts = split.to_absolute(infos)
+    except (ValueError, KeyError, AssertionError) as error:
+        raise SplitError(
+            f"{split!r} cannot be read: {error}",
+            where=where,
+            hint=f"The splits are {', '.join(shards) or 'none'}.",
+        ) from error
+    return tuple(
+        SplitSlice(
+            each.splitname,
+            each.from_ or 0,
+            sum(shards[each.splitname]) if each.to is None else each.to,
+        )
+        for each in parts
+    )
 
 
 def _part(whole: SplitSlice, part: EvenSplit) -> SplitSlice:

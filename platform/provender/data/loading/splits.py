@@ -9,15 +9,13 @@ from typing import Any
 from provender.data.sources.base import Source
 from provender.data.sources.combined import ConcatSource, PiecesSource, row_range
 from provender.fingerprint.caller import users_level
-from provender.training.splits import EvenSplit, SplitSlice, resolve_split, unknown_split
-
-
-def spelled(split: Any) -> str | EvenSplit:
-    """A split expression as text: names and read instructions of other libraries are texts too."""
-    if isinstance(split, str | EvenSplit):
-        return split
-    spec = getattr(split, "to_spec", None)
-    return str(spec() if callable(spec) else split)
+from provender.training.splits import (
+    SplitLike,
+    SplitSlice,
+    resolve_split,
+    spelled,
+    unknown_split,
+)
 
 
 def each_split(split: Any, load: Callable[[Any], Any]) -> Any:
@@ -37,7 +35,7 @@ def cut_short(text: str, examples: int) -> None:
 
 def chosen_source(
     sources: Mapping[str, Source],
-    split: str | EvenSplit,
+    split: SplitLike,
     where: str,
     beyond: Callable[[str, int], object] | None = None,
 ) -> Source:

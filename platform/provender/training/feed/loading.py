@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def feed(
     store: Store,
     version: VersionRecord,
-    split: SplitLike | None,
+    split: SplitLike | Sequence[SplitLike] | None,
     options: FeedOptions,
     where: str = "",
     catalog: Catalog | None = None,
@@ -36,14 +36,14 @@ def feed(
     Args:
         store: where the version lies.
         version: the version.
-        split: a split expression, a part of one, or None for a dict of all splits.
+        split: a split expression, a part of one, a list of them, or None for a dict of all splits.
         options: how.
         where: named in errors: what the user asked for.
         catalog: says what the shards are; without it the version's manifest does.
         home: of the project, which holds the shard cache.
 
     Returns:
-        A dataset, or a dict of datasets by split name.
+        A dataset, a list of them for a list of splits, or a dict of them by split name.
 
     Raises:
         UnknownReference: an unknown split or column; the message says what there is.
@@ -52,16 +52,17 @@ def feed(
         StoreError: files of a format that cannot be read here, or a route that does not fit.
     """
     # Before any module that imports it: a cold process is to get its first batch soon.
-    import_tensorflow()
+    import_tensorflow("tensorflow_datasets")
     from provender.training.feed.parsing import parser
     from provender.training.feed.pipeline import pipeline, supervised_structure
     from provender.training.feed.routes import router
 
     where = where or version.name
-    parse = parser(_features(store, version), options.columns, options.decoders, where)
-    supervised = None
+    supervised, columns = None, options.columns
     if options.as_supervised:
         supervised = supervised_structure(version.info["dataset_info"], where)
+        columns = _supervised_columns(supervised, options, where)
+    parse = parser(_features(store, version), columns, options.decoders, where)
     route = router(store, version, contents_of(store, version, catalog), options, home)
 
     def one(wanted: SplitLike) -> Any:
@@ -69,7 +70,39 @@ def feed(
 
     if split is None:
         return {each.name: one(each.name) for each in version.splits}
+    if isinstance(split, list | tuple):
+        return [one(each) for each in split]
     return one(split)
+
+
+def _supervised_columns(structure: Any, options: FeedOptions, where: str) -> Sequence[str] | None:
+    """The features to parse for supervised examples: those that they hold.
+
+    Raises:
+        SettingsError: one of them is not among the columns asked for.
+    """
+    needed = dict.fromkeys(_names(structure))
+    if options.columns is not None:
+        for name in needed:
+            if name not in options.columns:
+                raise SettingsError(
+                    f"as_supervised needs the feature {name!r}, which columns leaves out.",
+                    where=where,
+                    hint=f"Leave out columns, or give at least {list(needed)}.",
+                )
+    if options.columns is None and options.preprocess is None and options.decoders is None:
+        return list(needed)
+    return options.columns
+
+
+def _names(structure: Any) -> Iterator[str]:
+    """The feature names in the structure of a supervised example."""
+    if isinstance(structure, str):
+        yield structure
+    else:
+        inner = structure.values() if isinstance(structure, Mapping) else structure
+        for each in inner:
+            yield from _names(each)
 
 
 def plan(
@@ -106,8 +139,17 @@ def for_context(options: FeedOptions, context: Any) -> FeedOptions:
     Args:
         options: of all pipelines.
         context: a `tf.distribute.InputContext`, or anything with its two attributes.
+
+    Raises:
+        SettingsError: it is none.
     """
-    return replace(options, index=context.input_pipeline_id, count=context.num_input_pipelines)
+    try:
+        index, count = context.input_pipeline_id, context.num_input_pipelines
+    except AttributeError as error:
+        raise SettingsError(
+            f"input_context is {context!r}.", hint="It is a tf.distribute.InputContext."
+        ) from error
+    return replace(options, index=index, count=count)
 
 
 def _features(store: Store, version: VersionRecord) -> Mapping[str, Any]:

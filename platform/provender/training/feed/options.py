@@ -68,33 +68,79 @@ class FeedOptions:
     route: Route = "auto"
 
     def __post_init__(self) -> None:
-        positive: Mapping[str, int | None] = {
-            "batch_size": self.batch_size,
-            "shuffle": self.shuffle,
-            "repeat": self.repeat,
-            "cycle_length": self.cycle_length,
-            "block_length": self.block_length,
-            "count": self.count,
-            "parallel_calls": self.parallel_calls,
-        }
-        for name, value in positive.items():
-            if value is not None and value < 1:
+        for name, (least, optional) in _NUMBERS.items():
+            _check_number(name, getattr(self, name), least, optional)
+        for name in _SWITCHES:
+            if getattr(self, name) not in (True, False):
                 raise SettingsError(
-                    f"{name} is {value}.", hint=f"{name} is a number of at least 1, or None."
+                    f"{name} is {getattr(self, name)!r}.", hint="It is True or False."
                 )
-        if self.start < 0:
-            raise SettingsError(f"start is {self.start}.", hint="It counts examples from 0.")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                *most, last = map(repr, choices)
+                raise SettingsError(
+                    f"{name} is {getattr(self, name)!r}.",
+                    hint=f"It is {', '.join(most)} or {last}.",
+                )
+        if self.columns is not None and (isinstance(self.columns, str) or not self.columns):
+            raise SettingsError(
+                f"columns is {self.columns!r}.",
+                hint="Give a list of features, or None for all of them.",
+            )
+        if self.preprocess is not None and not callable(self.preprocess):
+            raise SettingsError(
+                f"preprocess is {self.preprocess!r}.", hint="It is a function of one example."
+            )
         if self.start and self.seed is None and (self.shuffle or self.shuffle_files):
             raise SettingsError(
                 "start means nothing in an order that is drawn anew.",
                 hint="Give the seed that the job began with.",
             )
-        if self.remainder not in ("drop", "pad", "keep"):
-            raise SettingsError(
-                f"remainder is {self.remainder!r}.", hint="It is 'drop', 'pad' or 'keep'."
-            )
-        if self.route not in ("auto", "cache", "stream", "native"):
-            raise SettingsError(
-                f"route is {self.route!r}.",
-                hint="It is 'auto', 'cache', 'stream' or 'native'.",
-            )
+
+
+_AUTOTUNE = -1
+"""`tf.data.AUTOTUNE`, which stands for None where tf.data may choose."""
+
+_NUMBERS: Mapping[str, tuple[int, bool]] = {
+    "batch_size": (1, True),
+    "shuffle": (1, True),
+    "seed": (-(1 << 63), True),
+    "epoch": (0, False),
+    "start": (0, False),
+    "repeat": (1, True),
+    "cycle_length": (1, False),
+    "block_length": (1, False),
+    "index": (0, False),
+    "count": (1, False),
+    "parallel_calls": (1, True),
+    "prefetch": (0, True),
+}
+"""Numbers: the least that each may be, and whether it may be None."""
+
+_SWITCHES = (
+    "drop_remainder",
+    "as_supervised",
+    "pad",
+    "shuffle_files",
+    "reshuffle",
+    "deterministic",
+)
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "remainder": ("drop", "pad", "keep"),
+    "route": ("auto", "cache", "stream", "native"),
+}
+
+
+def _check_number(name: str, value: Any, least: int, optional: bool) -> None:
+    """Refuses what is no whole number, True and False among it, and what is out of range."""
+    if value is None and optional:
+        return
+    if value == _AUTOTUNE and name in ("parallel_calls", "prefetch"):
+        return
+    bad = isinstance(value, bool) or not hasattr(value, "__index__")
+    if bad or not least <= value < 1 << 63:
+        kind = "a whole number" if least < 0 else f"a number of at least {least}"
+        raise SettingsError(
+            f"{name} is {value!r}.", hint=f"{name} is {kind}" + (", or None." if optional else ".")
+        )

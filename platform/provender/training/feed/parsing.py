@@ -10,11 +10,12 @@ is described in `provender.training.features`.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from provender.errors import UnknownReference
+from provender.errors import SettingsError, UnknownReference
 
 Tensors = Any
 Parse = Callable[[Any], Tensors]
@@ -56,17 +57,20 @@ def parser(
         The parser.
 
     Raises:
-        UnknownReference: a column that the version does not have.
+        UnknownReference: a column or a decoded feature that the version does not have.
+        SettingsError: what stands for a decoder is none.
     """
     import tensorflow_datasets as tfds
     from tensorflow_datasets.core import decode as tfds_decode
 
     features = tfds.features.FeatureConnector.from_json(dict(document))
     if isinstance(decoders, tfds_decode.PartialDecoding):
-        features = decoders.extract_features(features)
-        decoders = decoders.decoders
+        features, decoders = _partial(features, decoders, where)
+    check_decoders(features, decoders, where)
     if columns is not None:
         features = only(features, columns, where)
+        if decoders is not None:
+            decoders = {name: each for name, each in decoders.items() if name in columns}
 
     def single(serialized: Any) -> Tensors:
         return features.deserialize_example(serialized, decoders=decoders)
@@ -89,15 +93,76 @@ def only(features: Any, columns: Sequence[str], where: str) -> Any:
     known = list(features.keys()) if hasattr(features, "keys") else []
     for name in columns:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            raise UnknownReference(
-                f"There is no feature {name!r}.",
-                where=where,
-                hint=(f"Did you mean {near[0]!r}? " if near else "")
-                + f"The features are {', '.join(known)}.",
-                facts={"features": known},
-            )
+            raise _unknown_feature(name, known, where)
+    if isinstance(features, tfds.features.Sequence):
+        inner = features.feature
+        return tfds.features.Sequence(
+            {name: inner[name] for name in columns}, length=features._length
+        )
     return tfds.features.FeaturesDict({name: features[name] for name in columns})
+
+
+def _unknown_feature(name: str, known: Sequence[str], where: str) -> UnknownReference:
+    last = name.rpartition("/")[2]
+    near = difflib.get_close_matches(last, known, 1)
+    return UnknownReference(
+        f"There is no feature {name!r}.",
+        where=where,
+        hint=(f"Did you mean {near[0]!r}? " if near else "")
+        + f"The features are {', '.join(known)}.",
+        facts={"features": list(known)},
+    )
+
+
+def _partial(features: Any, decoding: Any, where: str) -> tuple[Any, Any]:
+    """The features that a `tfds.decode.PartialDecoding` names, and its decoders."""
+    try:
+        return decoding.extract_features(features), decoding.decoders
+    except ValueError as error:
+        raise UnknownReference(
+            f"The partial decoding does not fit the features: {error}",
+            where=where,
+            hint=f"The features are {', '.join(_inner_features(features))}.",
+        ) from error
+
+
+def check_decoders(features: Any, decoders: Any, where: str, path: str = "") -> None:
+    """Looks whether each decoder stands for a feature.
+
+    Args:
+        features: the TFDS feature that ``decoders`` is for.
+        decoders: a decoder, or a nested dict of them by feature, or None.
+        where: named in errors: the version.
+        path: the feature's name.
+
+    Raises:
+        UnknownReference: a name that is no feature's.
+        SettingsError: something that is no decoder.
+    """
+    from tensorflow_datasets.core import decode
+
+    if decoders is None or (path and isinstance(decoders, decode.Decoder)):
+        return
+    if not isinstance(decoders, Mapping):
+        raise SettingsError(
+            f"{path or 'decoders'} has no decoder but {decoders!r}.",
+            where=where,
+            hint="Give a dict of decoders by feature, made by tfds.decode.SkipDecoding() or "
+            "tfds.decode.make_decoder, or a tfds.decode.PartialDecoding.",
+        )
+    inner = _inner_features(features)
+    for name, each in decoders.items():
+        full = f"{path}/{name}" if path else str(name)
+        if name not in inner:
+            raise _unknown_feature(full, list(inner), where)
+        check_decoders(inner[name], each, where, full)
+
+
+def _inner_features(features: Any) -> Mapping[str, Any]:
+    """The named features in a feature: of a dict, or of the dicts in a sequence."""
+    while hasattr(features, "feature"):
+        features = features.feature
+    return dict(features.items()) if hasattr(features, "items") else {}
 
 
 @dataclass(frozen=True)
@@ -109,7 +174,7 @@ class _Leaf:
         info: how it is stored (`tfds.core.features.TensorInfo`).
         levels: ragged dimensions of one example: 0 where every example stores one shape.
         inner: static shape below the ragged dimensions, or of the whole value without any.
-        decode: makes the value of one stored value; None where they are the same.
+        decode: makes the value of one stored string; None where they are the same.
         spec: of one decoded value, where there is a `decode`.
     """
 
@@ -147,7 +212,8 @@ def _keys(info: Any, path: tuple[str, ...]) -> Any:
 
 
 def _leaf(feature: Any, info: Any, key: str, decoder: Any) -> _Leaf | None:
-    if info.dataset_lvl or not isinstance(key, str):
+    # Batches of tensors without values end the process: parsing and unbatching divide by their size.
+    if info.dataset_lvl or not isinstance(key, str) or 0 in info.shape:
         return None
     unknown = [at for at, size in enumerate(info.shape) if size is None]
     if not unknown:
@@ -160,9 +226,11 @@ def _leaf(feature: Any, info: Any, key: str, decoder: Any) -> _Leaf | None:
         return None
     if _skips(decoder) or (decoder is None and as_stored(feature)):
         return _Leaf(key, info, levels, inner)
-    if decoder is not None or levels or inner or None in (feature.shape or (None,)):
+    if decoder is not None or len(info.shape) != info.sequence_rank:
         return None
-    return _Leaf(key, info, 0, (), feature.decode_example, _spec(feature))
+    if None in (feature.shape or (None,)):
+        return None
+    return _Leaf(key, info, levels, inner, feature.decode_example, _spec(feature))
 
 
 def _skips(decoder: Any) -> bool:
@@ -177,7 +245,14 @@ def as_stored(feature: Any) -> bool:
 
     if type(feature) in (tfds.features.Text, tfds.features.ClassLabel):
         return True
-    plain = (tfds.features.Tensor, tfds.features.Scalar, tfds.features.BBoxFeature)
+    if type(feature) is tfds.features.Audio and feature._lazy_decode:
+        return False
+    plain = (
+        tfds.features.Tensor,
+        tfds.features.Scalar,
+        tfds.features.BBoxFeature,
+        tfds.features.Audio,
+    )
     if type(feature) in plain:
         return not feature._encoded_to_bytes and not feature._dynamic_shape
     return False
@@ -231,15 +306,23 @@ def _stored(leaf: _Leaf) -> dict[str, Any]:
 
 
 def _value(leaf: _Leaf, parsed: Mapping[str, Any]) -> Any:
+    """A leaf of a batch of examples."""
     import tensorflow as tf
 
     if leaf.levels == 0:
-        value = parsed[leaf.key]
-        if leaf.decode is not None:
-            return tf.map_fn(leaf.decode, value, fn_output_signature=leaf.spec)
-        return _cast(value, leaf)
+        value = _cast(parsed[leaf.key], leaf)
+        if leaf.decode is None:
+            return value
+        flat = _decoded(tf.reshape(value, (-1,)), leaf)
+        return tf.reshape(flat, (-1, *leaf.inner, *leaf.spec.shape)) if leaf.inner else flat
     if leaf.levels == 1:
-        return _rows(parsed[leaf.key], leaf)
+        stored = parsed[leaf.key]
+        splits = stored.row_splits
+        if leaf.inner:
+            splits //= math.prod(leaf.inner)
+        return tf.RaggedTensor.from_row_splits(
+            _inner(stored.flat_values, leaf), splits, validate=False
+        )
     flat = _inner(parsed[f"{leaf.key}/ragged_flat_values"].flat_values, leaf)
     lengths = [parsed[f"{leaf.key}/ragged_row_lengths_{level}"] for level in range(leaf.levels - 1)]
     return tf.RaggedTensor.from_nested_row_lengths(
@@ -247,24 +330,21 @@ def _value(leaf: _Leaf, parsed: Mapping[str, Any]) -> Any:
     )
 
 
-def _rows(stored: Any, leaf: _Leaf) -> Any:
-    """A ragged batch of values with a static inner shape."""
-    import tensorflow as tf
-
-    if not leaf.inner:
-        return stored.with_flat_values(_cast(stored.flat_values, leaf))
-    size = 1
-    for each in leaf.inner:
-        size *= each
-    return tf.RaggedTensor.from_row_splits(
-        _inner(stored.flat_values, leaf), stored.row_splits // max(size, 1), validate=False
-    )
-
-
 def _inner(flat: Any, leaf: _Leaf) -> Any:
+    """Stored values one after the other, as values with a static shape."""
     import tensorflow as tf
 
-    return _cast(tf.reshape(flat, (-1, *leaf.inner)) if leaf.inner else flat, leaf)
+    flat = _cast(flat, leaf)
+    inner = leaf.inner
+    if leaf.decode is not None:
+        flat, inner = _decoded(flat, leaf), (*inner, *leaf.spec.shape)
+    return tf.reshape(flat, (-1, *inner)) if leaf.inner else flat
+
+
+def _decoded(flat: Any, leaf: _Leaf) -> Any:
+    import tensorflow as tf
+
+    return tf.map_fn(leaf.decode, flat, fn_output_signature=leaf.spec)
 
 
 def _cast(value: Any, leaf: _Leaf) -> Any:

@@ -51,7 +51,7 @@ def pipeline(
         dataset = _batches(pieces, route, options)
         dataset = dataset.map(_batch_work(parse, finish), num_parallel_calls=_calls(options))
         if options.batch_size is None:
-            dataset = dataset.unbatch()
+            dataset = _unbatched(dataset)
     else:
         dataset = _one_by_one(_passes(pieces, route, options), parse, options, finish)
     dataset = dataset.apply(tf.data.experimental.assert_cardinality(_count(examples, options)))
@@ -64,6 +64,25 @@ def pipeline(
     # go on from a checkpoint.
     settings.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.IGNORE
     return dataset.with_options(settings)
+
+
+def _unbatched(dataset: Dataset) -> Dataset:
+    """Single examples, of the types that TFDS gives."""
+    import tensorflow as tf
+
+    dataset = dataset.unbatch()
+    spec = dataset.element_spec
+    # A row of a ragged batch is a tensor that calls itself ragged, which `padded_batch` refuses.
+    if not any(
+        isinstance(each, tf.RaggedTensorSpec) and not each.ragged_rank
+        for each in tf.nest.flatten(spec)
+    ):
+        return dataset
+
+    def same(*values: Any) -> Any:
+        return values if isinstance(spec, tuple) else values[0]
+
+    return dataset.map(tf.autograph.experimental.do_not_convert(same))
 
 
 def _batches(pieces: Sequence[Piece], route: Route, options: FeedOptions) -> Dataset:
@@ -220,12 +239,12 @@ def _one_by_one(
     )
     if options.batch_size is None:
         return dataset.map(finish)
-    ragged = any(
-        isinstance(each, tf.RaggedTensorSpec) or None in (each.shape or ())
-        for each in tf.nest.flatten(dataset.element_spec)
-        if isinstance(each, tf.TensorSpec | tf.RaggedTensorSpec)
+    specs = tf.nest.flatten(dataset.element_spec)
+    nested = any(isinstance(each, tf.RaggedTensorSpec) for each in specs)
+    ragged = nested or any(
+        None in (each.shape or ()) for each in specs if isinstance(each, tf.TensorSpec)
     )
-    if options.pad:
+    if options.pad and not nested:
         dataset = dataset.padded_batch(options.batch_size, drop_remainder=options.drop_remainder)
     elif ragged:
         dataset = dataset.ragged_batch(options.batch_size, drop_remainder=options.drop_remainder)
@@ -253,10 +272,7 @@ def _finisher(options: FeedOptions, supervised: Any) -> Callable[[Any], Any]:
 
 def _chosen(values: Mapping[str, Any], structure: Any) -> Any:
     if isinstance(structure, str):
-        value: Any = values
-        for name in structure.split("/"):
-            value = value[name]
-        return value
+        return values[structure]
     if isinstance(structure, Mapping):
         return {name: _chosen(values, each) for name, each in structure.items()}
     return tuple(_chosen(values, each) for each in structure)

@@ -115,12 +115,13 @@ def for_host(
 
 
 def _shares(pieces: Sequence[Piece], count: int) -> list[tuple[Piece, ...]]:
-    if len(pieces) % count == 0 and len({len(each) for each in pieces}) <= 2:
+    if len(pieces) % count == 0:
         per = len(pieces) // count
         shares = [tuple(pieces[at * per : (at + 1) * per]) for at in range(count)]
         sizes = [sum(len(each) for each in share) for share in shares]
-        # Shards of one split differ by an example; files of several splits may differ by more.
-        if max(sizes) - min(sizes) <= per:
+        # Shards of one split differ by an example; files of several splits, and shards that were cut
+        # by keys, may differ by more.
+        if max(sizes) - min(sizes) <= 1:
             return shares
     total = sum(len(each) for each in pieces)
     each, rest = divmod(total, count)

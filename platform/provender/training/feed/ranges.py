@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from provender.errors import DamageError, StoreError
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _INDEXES = 64
 """Indexes kept in memory; eight bytes a record each."""
+
+_BLOCK_BYTES = 4 << 20
+"""Bytes that one request for many records asks for, about."""
 
 
 class RecordRanges:
@@ -116,6 +119,34 @@ class RecordRanges:
         return found
 
 
+class RangedShard:
+    """Random access to the records of a shard that lies in its store.
+
+    Args:
+        ranges: reads them.
+        name: the shard.
+    """
+
+    def __init__(self, ranges: RecordRanges, name: str) -> None:
+        self._ranges, self._name = ranges, name
+
+    def read(self, number: int) -> bytes:
+        """The payload of a record, counted from 0, checked; see `RecordRanges.read`."""
+        return self._ranges.read(self._name, number, number + 1)[0]
+
+    def iter(self, start: int, stop: int) -> Iterator[bytes]:
+        """The payloads of the records from ``start`` to ``stop`` (excluded), some MiB at a time."""
+        offsets = self._ranges.offsets(self._name)
+        while start < stop:
+            end = int(offsets.searchsorted(int(offsets[start]) + _BLOCK_BYTES, "right")) - 1
+            end = min(max(end, start + 1), stop)
+            yield from self._ranges.read(self._name, start, end)
+            start = end
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 def refuse_replaced(store: Store, folder: str, facts: Mapping[str, FileFacts]) -> None:
     """Looks once whether all shards of a version are the files that were published.
 
@@ -131,6 +162,24 @@ def refuse_replaced(store: Store, folder: str, facts: Mapping[str, FileFacts]) -
     for rel, now in store.stat_many(list(tokens)).items():
         if now is None or now.token != tokens[rel]:
             raise _replaced(store.path(rel), tokens[rel], now.token if now else None)
+
+
+def refuse_missing(store: Store, folder: str, facts: Mapping[str, FileFacts]) -> None:
+    """Looks once whether all shards of a version are there, as large as they were published.
+
+    Args:
+        store: where the version lies.
+        folder: the version's path in the store.
+        facts: file name -> what was recorded of each file.
+
+    Raises:
+        DamageError: a shard is missing, or has another size.
+    """
+    sizes = {f"{folder}/{name}": f.size for name, f in facts.items() if f.split}
+    for rel, now in store.stat_many(list(sizes)).items():
+        if now is None or now.size != sizes[rel]:
+            published, found = f"{sizes[rel]:,} bytes", f"{now.size:,} bytes" if now else None
+            raise _replaced(store.path(rel), published, found)
 
 
 def _replaced(where: str, published: str, found: str | None) -> DamageError:

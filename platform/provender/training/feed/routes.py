@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from provender.errors import StoreError
 from provender.training.contents import FileFacts
-from provender.training.feed.ahead import AHEAD, Ahead, mapped
+from provender.training.feed.ahead import AHEAD, CALLS, Ahead, mapped
 from provender.training.feed.options import FeedOptions
 from provender.training.feed.plan import Piece
-from provender.training.feed.ranges import RecordRanges, refuse_replaced
+from provender.training.feed.ranges import RecordRanges, refuse_missing, refuse_replaced
 from provender.training.shard_cache import CacheFull, HeldShard, ShardCache, ShardKey
 
 if TYPE_CHECKING:
@@ -137,10 +137,12 @@ class StreamRoute(Route):
         def begin(number: Any) -> Any:
             first = start + number * self.chunk
             last = tf.minimum(first + self.chunk, start + count)
-            return tf.numpy_function(self._begin_chunk, [name, first, last], [tf.int64] * 2)
+            return tf.numpy_function(
+                CALLS.counted(self._begin_chunk), [name, first, last], [tf.int64] * 2
+            )
 
         def take(first: Any, last: Any) -> Any:
-            records = tf.numpy_function(self._chunk, [name, first, last], tf.string)
+            records = tf.numpy_function(CALLS.counted(self._chunk), [name, first, last], tf.string)
             return tf.ensure_shape(records, [None])
 
         chunks = tf.data.Dataset.range((count + self.chunk - 1) // self.chunk)
@@ -191,11 +193,13 @@ class CacheRoute(StreamRoute):
         import tensorflow as tf
 
         def begin(name: Any, start: Any, count: Any) -> Any:
-            begun = tf.numpy_function(self._begin, [name], tf.string)
+            begun = tf.numpy_function(CALLS.counted(self._begin), [name], tf.string)
             return tf.ensure_shape(begun, []), start, count
 
         def take(name: Any, start: Any, count: Any) -> Any:
-            path = tf.ensure_shape(tf.numpy_function(self._hold, [name], tf.string), [])
+            path = tf.ensure_shape(
+                tf.numpy_function(CALLS.counted(self._hold), [name], tf.string), []
+            )
             return tf.stack([name, path]), start, count
 
         return mapped(dataset, begin, take)
@@ -239,15 +243,21 @@ class CacheRoute(StreamRoute):
             self._held.append(held)
         return str(held.path).encode()
 
+    def is_whole(self) -> bool:
+        """Whether all shards are in the cache."""
+        return all(
+            self.cache.has(self._key(name)) for name, each in self.facts.items() if each.split
+        )
+
+    def _key(self, shard: str) -> ShardKey:
+        facts, path = self.facts[shard], self.ranges.store.path(f"{self.ranges.folder}/{shard}")
+        return ShardKey(path, facts.size, facts.sha256, facts.crc32c, facts.token)
+
     def _download(self, shard: str) -> HeldShard | None:
         """Brings a shard into the cache; None where that has no room."""
-        facts = self.facts[shard]
         rel = f"{self.ranges.folder}/{shard}"
-        key = ShardKey(
-            self.ranges.store.path(rel), facts.size, facts.sha256, facts.crc32c, facts.token
-        )
         try:
-            return self.cache.hold_from(self.ranges.store, rel, key)
+            return self.cache.hold_from(self.ranges.store, rel, self._key(shard))
         except CacheFull as error:
             if not self._warned:
                 self._warned = True
@@ -272,8 +282,10 @@ def router(
         home: of the project, which holds the shard cache.
 
     Raises:
-        StoreError: ``native`` for a store that TensorFlow cannot open.
-        DamageError: ``native``, and a shard is not the one that was published.
+        StoreError: ``native`` for a store that TensorFlow cannot open; or there are no credentials
+            for the store, and not all shards are in the cache.
+        DamageError: ``native``, and a shard is not the one that was published; or a local shard is
+            missing or has another size.
     """
     folder = store.path(version.path)
     route = options.route
@@ -287,6 +299,9 @@ def router(
         # TensorFlow knows nothing of generations, so they are compared before it opens anything. A copy
         # elsewhere has generations of its own.
         refuse_replaced(store, version.path, facts)
+    if store.is_local and route in ("native", "auto"):
+        # TensorFlow would say at which byte a file breaks off, but not of which file.
+        refuse_missing(store, version.path, facts)
     if route == "native" or (route == "auto" and store.is_local):
         return Route(lambda name: f"{folder}/{name}")
     ranges = RecordRanges(store, version.path, facts)
@@ -295,6 +310,10 @@ def router(
         for name, each in facts.items()
         if each.examples is not None
     }
-    if route == "stream":
-        return StreamRoute(ranges, sizes)
-    return CacheRoute(ShardCache.current(home), ranges, facts, sizes, options.cycle_length)
+    found: StreamRoute = StreamRoute(ranges, sizes)
+    if route != "stream":
+        found = CacheRoute(ShardCache.current(home), ranges, facts, sizes, options.cycle_length)
+    if not isinstance(found, CacheRoute) or not found.is_whole():
+        # Missing credentials are told here, not with the first batch and inside TensorFlow's error.
+        assert store.fs is not None
+    return found
