@@ -181,6 +181,7 @@ def data_source(
 
     Raises:
         UnknownReference: no such version, split or feature.
+        SettingsError: images of 16 bits are wanted, and OpenCV is not installed.
     """
     from provender.training.random_access import open_source
     from provender.upkeep import find_version

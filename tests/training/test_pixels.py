@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
 
+from provender.errors import SettingsError
 from provender.training import pixels
 from provender.training.pixels import image_decoder, png_pixels
 
@@ -180,6 +182,16 @@ def test_what_is_no_plain_png_goes_the_general_way(kind: str) -> None:
     assert found.shape == theirs.shape == (20, 30, CHANNELS.get(kind, 3))
     if kind == "interlaced":
         assert np.array_equal(found, PIXELS)
+
+
+def test_images_of_16_bits_need_opencv(monkeypatch: pytest.MonkeyPatch) -> None:
+    feature = tfds.features.Image(shape=(20, 30, 1), dtype=np.uint16)
+    if find_spec("cv2") is not None:
+        assert image_decoder(feature)(OTHERS["16 bit grey"]).dtype == np.uint16
+    monkeypatch.setattr(pixels, "find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match="OpenCV") as told:
+        image_decoder(feature)
+    assert "columns=" in told.value.hint
 
 
 def test_rows_that_are_not_there_are_what_pillow_makes_of_them(way: None) -> None:

@@ -12,10 +12,13 @@ import struct
 import zlib
 from collections.abc import Callable
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
+
+from provender.errors import SettingsError
 
 try:
     from kornia_rs.io import decode_image_png_u8 as kornia  # type: ignore[import-not-found]
@@ -214,8 +217,17 @@ def image_decoder(feature: Any) -> Any:
 
     Args:
         feature: the feature connector.
+
+    Raises:
+        SettingsError: its numbers have 16 bits, and there is no OpenCV, without which TFDS refuses them.
     """
     general = feature.decode_example_np
+    if feature.np_dtype == np.uint16 and find_spec("cv2") is None:
+        raise SettingsError(
+            "Images of 16 bits a colour are decoded by OpenCV, which is not installed.",
+            hint="`pip install opencv-python-headless`, leave them out with columns=[...], or read the "
+            "version with provender.load.",
+        )
     if feature.np_dtype != np.uint8:
         return general
     channels = feature.shape[-1]
