@@ -429,6 +429,24 @@ def test_a_killed_worker_is_told(
             list(pool.run(pieces))
 
 
+def test_a_worker_that_died_before_it_was_sent_anything_is_told(
+    vocab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pooling.sys, "executable", "/bin/false")
+    started = subprocess.Popen
+
+    def dead(*args: Any, **options: Any) -> subprocess.Popen[bytes]:
+        process = started(*args, **options)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        return process
+
+    monkeypatch.setattr(pooling.subprocess, "Popen", dead)
+    pieces = [{"step": "plan", "number": each} for each in range(2)]
+    with pytest.raises(WorkerDied, match="with code 1"):
+        with Pool(Work(tmp_path, Options(vocab_file=vocab), 1), 2) as pool:
+            list(pool.run(pieces))
+
+
 # --- memory ---------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ not outlive the process that started it for longer than a piece takes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -43,8 +44,9 @@ class Pool:
         for each in self._started:
             each.wait()
             for pipe in (each.stdin, each.stdout):
-                if pipe is not None:
-                    pipe.close()
+                # What a dead worker was not sent is still in the buffer, which closing writes out.
+                with contextlib.suppress(BrokenPipeError):
+                    _pipe(pipe).close()
 
     def run(self, pieces: Sequence[Piece]) -> Iterator[int]:
         """Runs pieces, begun in their order; yields the number of each as it is done.
