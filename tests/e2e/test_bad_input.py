@@ -133,6 +133,7 @@ def test_none_names_feature_and_key(project: Project) -> None:
     assert "None" in text
 
 
+@pytest.mark.slow
 def test_example_of_2_1_gb_names_key_and_size(project: Project) -> None:
     ref = make(
         project,

@@ -102,6 +102,13 @@ def given(*names: str) -> list[dict[str, Any]]:
 
 
 def test_tensorflow_and_keras(server: Callable[..., Server], tmp_path: Path) -> None:
+    in_one_process([*given(*TENSORFLOW), *HEAVY], server, tmp_path, (0,))
+
+
+@pytest.mark.slow
+def test_tensorflow_and_keras_under_another_seed(
+    server: Callable[..., Server], tmp_path: Path
+) -> None:
     in_one_process([*given(*TENSORFLOW), *HEAVY], server, tmp_path, (0, 1))
 
 

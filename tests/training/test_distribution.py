@@ -101,8 +101,8 @@ def trained(host, folder, steps):
     return found
 
 
-for folder, steps in (job.rsplit(":", 1) for job in jobs):
-    print(json.dumps([trained(host, folder, int(steps)) for host in range(8)]))
+for folder, steps, every in (job.split(":") for job in jobs):
+    print(json.dumps([trained(host, folder, int(steps)) for host in range(0, 8, int(every))]))
 """
 
 
@@ -164,10 +164,10 @@ def many(tmp_path_factory: Any) -> Any:
 def test_eight_hosts_and_a_restart(many: Any, tmp_path: Path, name: str) -> None:
     place, ref = many[name], f"{name}:1.0.0"
     saved = tmp_path / "saved"
-    # All of them, whole; then stopped after 11 steps, in the second pass; then in another process.
-    whole, begun = run(HOSTS, place, tmp_path, ref, f"{tmp_path / 'none'}:0", f"{saved}:11")
-    (rest,) = run(HOSTS, place, tmp_path, ref, f"{saved}:0")
-    assert [one + other for one, other in zip(begun, rest, strict=True)] == whole
+    # All of them, whole; some stopped after 11 steps, in the second pass; then in another process.
+    whole, begun = run(HOSTS, place, tmp_path, ref, f"{tmp_path / 'none'}:0:1", f"{saved}:11:3")
+    (rest,) = run(HOSTS, place, tmp_path, ref, f"{saved}:0:3")
+    assert [one + other for one, other in zip(begun, rest, strict=True)] == whole[::3]
     per_host = len(texts(place)) // 8
     assert {len(steps) for steps in whole} == {-(-2 * per_host // 4)}
     seen = [list(chain(*steps)) for steps in whole]

@@ -19,7 +19,7 @@ PROGRAM = Path(__file__).with_name("service_program.py")
 HOSTS, REPLICAS, STEPS = 2, 2, 24
 
 # Three processes that each import TensorFlow: seconds, but minutes where the machine is loaded.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 
 @contextlib.contextmanager

@@ -172,6 +172,7 @@ def test_consumers_take_turns(read: Callable[..., Any]) -> None:
     assert [len(each) for each in found] == [2] * 30
 
 
+@pytest.mark.slow
 def test_a_worker_is_killed_midway(service: SimpleNamespace, helpers: SimpleNamespace) -> None:
     """DYNAMIC: none twice, lost is what it had in hand. OFF: none lost, some more often.
 

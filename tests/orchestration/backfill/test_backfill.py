@@ -144,7 +144,9 @@ def test_one_date_that_fails_stops_no_other(place) -> None:
     assert {each["why"] for each in everything["pieces"]} == {"nothing had changed"}
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL]
+)
 def test_what_was_stopped_goes_on(place, kind) -> None:
     days = 6
     span = ("--from", "2026-11-01", "--to", f"2026-11-{days:02d}", "--max-parallel", "2")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.orchestration.backfill.test_backfill import BUILDER as NEWS
 from tests.orchestration.prefect.conftest import Place, artifacts, make_place, prepare
 
@@ -49,6 +50,7 @@ def make_news(root: Path) -> Place:
     return Place(root)
 
 
+@pytest.mark.slow
 def test_a_span_of_days_is_filled_and_gone_on_with(api, tmp_path) -> None:
     from provender.orchestration.prefect import backfill
 
