@@ -223,3 +223,17 @@ def make_text() -> Callable[[str], str]:
         return "\n\n".join("\n".join(group) for group in zip(words, words, strict=False))
 
     return make
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=60), st.data())
+def test_the_end_of_a_partner_is_what_a_search_of_all_ends_finds(
+    lengths: list[int], data: st.DataObject
+) -> None:
+    ends = np.cumsum(lengths)
+    places = st.integers(0, len(ends) - 1)
+    asked = data.draw(st.lists(st.tuples(places, places, st.integers(1, 100)), min_size=1))
+    start, last, wanted = np.array(asked).T
+    start, last = np.minimum(start, last), np.maximum(start, last)
+    reach = np.concatenate([[0], ends])[start] + wanted
+    found = planning._end_at(ends, start, np.minimum(start + wanted - 1, last), reach)
+    assert found.tolist() == ends[np.minimum(np.searchsorted(ends, reach), last)].tolist()

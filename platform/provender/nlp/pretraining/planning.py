@@ -270,8 +270,23 @@ def _partners(
     begin, length = np.empty_like(other), np.empty_like(other)
     for part in store.glances(len(other)):
         low, high = store.document_start(other[part]), store.documents[other[part]]
-        begin[part] = store.sentence_start(low + below(drawn[1][part], high - low))
-        reach = begin[part] + np.maximum(wanted[part], 1)
-        last = np.searchsorted(store.sentences, reach, "left")
-        length[part] = store.sentences[np.minimum(last, high - 1)] - begin[part]
+        start = low + below(drawn[1][part], high - low)
+        begin[part] = store.sentence_start(start)
+        least = np.maximum(wanted[part], 1)
+        # A sentence has a token at least, so the end is not far.
+        last = np.minimum(start + least, high) - 1
+        length[part] = _end_at(store.sentences, start, last, begin[part] + least) - begin[part]
     return begin, length
+
+
+def _end_at(ends: np.ndarray, first: np.ndarray, last: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    """The first end from ``first`` on that is at ``reach`` or beyond, or that of ``last``.
+
+    By halving, as `np.searchsorted` does; but that looks all over ``ends``, of which this needs a page or two.
+    """
+    while (first < last).any():
+        middle = (first + last) >> 1
+        short = (ends[middle] < reach) & (middle < last)
+        first, last = np.where(short, middle + 1, first), np.where(short, last, middle)
+    found: np.ndarray = ends[first].astype(np.int64)
+    return found

@@ -34,8 +34,8 @@ _BLOCK = 1 << 20
 _SPOOLED = 4 << 20
 _MAPPED = 32 << 20
 """Bytes of a store that may stay in memory."""
-_GLANCES = 256
-"""Linux maps up to 64 KiB around a page, so these are 16 MiB."""
+_GLANCES = 64
+"""Linux maps up to 64 KiB around a page, so these are 8 MiB where two places are looked at each time."""
 MARKER = "store.json"
 
 
