@@ -15,7 +15,8 @@ CORE := $(VENV)/.core-$(shell cat requirements.lock pyproject.toml 2>/dev/null |
 DEV := $(subst .core,.dev,$(CORE))
 AIRFLOW := $(subst .core,.airflow,$(CORE))
 EXTRAS := airflow,prefect,nlp,ui,images,metrics,dev
-WORKERS ?= 2
+# One more than the cores that tests are to do with: they often wait for what they started.
+WORKERS ?= 3
 
 .PHONY: demo airflow up down test test-all browser services beam-env lint bench lock clean help
 
