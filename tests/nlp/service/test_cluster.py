@@ -160,7 +160,7 @@ def test_trainers_that_share_a_job_get_the_same_batches(read: Callable[..., Any]
         batches = read(context, trainer_id=trainer, **options).take(20)
         found.append({tuple(each.tolist()) for each in batches.as_numpy_iterator()})
     # Each is a random choice of 4 in 60: trainers with jobs of their own would have none in common.
-    assert len(found[0] & found[1]) > 5
+    assert found[0] & found[1]
 
 
 def test_consumers_take_turns(read: Callable[..., Any]) -> None:
