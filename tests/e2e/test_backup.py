@@ -50,7 +50,7 @@ def database() -> Iterator[Any]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=[pytest.param("sqlite", marks=pytest.mark.slow), "postgresql"])
 def places(
     request: pytest.FixtureRequest, pairs: Project, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Project, Project]:

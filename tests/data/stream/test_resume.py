@@ -45,7 +45,7 @@ def test_every_operator_goes_on_from_everywhere(name: str, kind: str) -> None:
     assert_exact_resume(lambda: build(chain))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(chains)
 def test_random_chains_go_on_from_everywhere(chain: Any) -> None:
     assert_exact_resume(lambda: build(chain), epoch=1)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.orchestration.airflow import lineage_program
 from tests.orchestration.airflow.conftest import AirflowProject
 from tests.questions.openlineage_schema import faults
@@ -75,6 +76,7 @@ def test_events_say_what_was_read_and_made_and_what_was_cached(
     assert [fault for event in events for fault in faults(_ours(event))] == []
 
 
+@pytest.mark.slow
 def test_a_catalog_that_is_away_is_named_without_its_password(
     project: AirflowProject, tmp_path: Path
 ) -> None:

@@ -227,7 +227,7 @@ def test_files_by_hand_are_waited_for(project: AirflowProject) -> None:
     assert run.state == "success" and events_of("manual")[0]["splits"] == {"train": 2}
 
 
-@pytest.mark.parametrize("away", ["catalog", "store"])
+@pytest.mark.parametrize("away", ["catalog", pytest.param("store", marks=pytest.mark.slow)])
 def test_what_is_away_is_a_clear_error_and_the_next_run_succeeds(
     project: AirflowProject, away: str
 ) -> None:
@@ -248,7 +248,10 @@ def test_what_is_away_is_a_clear_error_and_the_next_run_succeeds(
 
 @pytest.mark.parametrize(
     ("style", "skipped"),
-    [("GoldenOpaque", {"encode_examples", "write_shards"}), ("GoldenSharded", {"encode_examples"})],
+    [
+        ("GoldenOpaque", {"encode_examples", "write_shards"}),
+        pytest.param("GoldenSharded", {"encode_examples"}, marks=pytest.mark.slow),
+    ],
 )
 def test_stages_that_a_builder_does_not_have_are_skipped(
     project: AirflowProject, style: str, skipped: set[str]

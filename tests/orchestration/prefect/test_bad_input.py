@@ -99,7 +99,13 @@ def test_a_broken_table_is_told_to_who_builds_it_and_to_nobody_else(api, tmp_pat
     assert rows["lines"]["state"] == "Completed" and f"line {line}" in rows["broken"]["message"]
 
 
-@pytest.mark.parametrize(("away", "kind"), [("records", CatalogError), ("store", StoreError)])
+@pytest.mark.parametrize(
+    ("away", "kind"),
+    [
+        ("records", CatalogError),
+        pytest.param("store", StoreError, marks=pytest.mark.slow),
+    ],
+)
 def test_what_stays_away_fails_clearly_and_the_next_run_succeeds(
     api, place, log, at_once, away, kind
 ) -> None:
