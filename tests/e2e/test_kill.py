@@ -190,7 +190,7 @@ def killed_after(ground: Ground, share: float, name: str, **how: object) -> None
     finish(here, **how)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("share", points(3, seed=7), ids=lambda share: f"{share:.0%}")
+@pytest.mark.parametrize("share", points(2, seed=7), ids=lambda share: f"{share:.0%}")
 def test_killed_at_any_time(ground: Ground, share: float) -> None:
     killed_after(ground, share, f"at-{share:.4f}")
 

@@ -207,6 +207,7 @@ def test_the_command_line_journey(remote: Remote, tmp_path: Path) -> None:
     assert "train line" in command(project, "head", "pairs:1.0.0", "-n", "2").stdout
 
 
+@pytest.mark.slow
 def test_a_provider_that_refuses_and_cuts_now_and_then(
     gcs: Any, database: Any, upstream: FlakyServer, remote: Remote, tmp_path: Path
 ) -> None:

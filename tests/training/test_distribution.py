@@ -160,7 +160,7 @@ def many(tmp_path_factory: Any) -> Any:
     return {name: Place(settings, catalog, store, file, each) for name, each in found.items()}
 
 
-@pytest.mark.parametrize("name", ["files", "ranges"])
+@pytest.mark.parametrize("name", ["files", pytest.param("ranges", marks=pytest.mark.slow)])
 def test_eight_hosts_and_a_restart(many: Any, tmp_path: Path, name: str) -> None:
     place, ref = many[name], f"{name}:1.0.0"
     saved = tmp_path / "saved"

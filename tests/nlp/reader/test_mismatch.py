@@ -103,6 +103,7 @@ def test_what_cannot_be_found_again_is_told_without_a_place(
     assert f"{file}: ids holds 9 values in a record, and 4 are expected" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_single_records_of_many_lengths(data: SimpleNamespace, tmp_path: Path) -> None:
     import tensorflow as tf
 
