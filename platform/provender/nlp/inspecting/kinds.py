@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from provender.errors import InputError
+from provender.nlp.pretraining.examples import length_figures, share
 
 Features = Mapping[str, Any]
 """Feature name -> int64 or float32 array, or list of bytes."""
@@ -17,11 +18,6 @@ Name = Callable[[int], str]
 
 _IDS, _MASK, _TYPES = "input_ids", "input_mask", "segment_ids"
 _CONTINUES = "##"
-
-
-def share(part: float, whole: float) -> float | None:
-    """A share, or None of nothing."""
-    return part / whole if whole else None
 
 
 class Kind:
@@ -89,15 +85,8 @@ class Kind:
 
     def figures(self) -> dict[str, Any]:
         """Figures and shares, JSON-ready."""
-        tokens = sum(length * count for length, count in self.real.items())
-        slots = sum(length * count for length, count in self.seq_length.items())
-        full = sum(self.real.get(length, 0) for length in self.seq_length)
         return {
-            "records": self.records,
-            "seq_lengths": sorted(self.seq_length),
-            "mean_length": share(tokens, self.records),
-            "full": share(full, self.records),
-            "padding": share(slots - tokens, slots),
+            **length_figures(self.records, self.real, self.seq_length),
             "segments": {str(k): self.segments[k] / self.records for k in sorted(self.segments)},
         }
 

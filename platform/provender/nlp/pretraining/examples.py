@@ -236,28 +236,48 @@ class Statistics:
 
     def to_json(self) -> dict[str, Any]:
         """Figures and shares."""
-        tokens = sum(length * count for length, count in self.real.items())
-        slots = sum(length * count for length, count in self.seq_length.items())
-        full = sum(self.real.get(length, 0) for length in self.seq_length)
+        tokens = token_count(self.real)
         return {
-            "records": self.records,
-            "seq_lengths": sorted(self.seq_length),
-            "mean_length": _share(tokens, self.records),
-            "full": _share(full, self.records),
-            "padding": _share(slots - tokens, slots),
-            "mean_first": _share(self.first, self.records),
-            "mean_second": _share(self.second, self.records),
-            "mean_predictions": _share(self.predictions, self.records),
-            "masking_rate": _share(self.predictions, tokens),
-            "mask_share": _share(self.hidden, self.predictions),
-            "keep_share": _share(self.kept, self.predictions),
-            "random_share": _share(self.random, self.predictions),
-            "random_next": _share(self.unrelated, self.labelled),
+            **length_figures(self.records, self.real, self.seq_length),
+            "mean_first": share(self.first, self.records),
+            "mean_second": share(self.second, self.records),
+            "mean_predictions": share(self.predictions, self.records),
+            "masking_rate": share(self.predictions, tokens),
+            "mask_share": share(self.hidden, self.predictions),
+            "keep_share": share(self.kept, self.predictions),
+            "random_share": share(self.random, self.predictions),
+            "random_next": share(self.unrelated, self.labelled),
         }
 
 
-def _share(part: int, whole: int) -> float | None:
+def share(part: float, whole: float) -> float | None:
+    """A share, or None of nothing."""
     return part / whole if whole else None
+
+
+def token_count(lengths: Mapping[int, int]) -> int:
+    """Tokens of records, given how many have which length."""
+    return sum(length * count for length, count in lengths.items())
+
+
+def length_figures(
+    records: int, real: Mapping[int, int], padded: Mapping[int, int]
+) -> dict[str, Any]:
+    """What lengths say of records of any kind, JSON-ready.
+
+    Args:
+        records: how many there are.
+        real: records by their number of tokens, without padding.
+        padded: the same with padding.
+    """
+    tokens, slots = token_count(real), token_count(padded)
+    return {
+        "records": records,
+        "seq_lengths": sorted(padded),
+        "mean_length": share(tokens, records),
+        "full": share(sum(real.get(length, 0) for length in padded), records),
+        "padding": share(slots - tokens, slots),
+    }
 
 
 def examples(paths: Sequence[Path], limit: int | None = None) -> Iterator[Example]:
