@@ -114,8 +114,8 @@ def test_missing_credentials_are_told_before_the_first_batch(
     """But what is all in the cache needs none."""
     everything = "train+test"
 
-    def load(route: str) -> list[bytes]:
-        store = Store.open(remote.store.url, scratch=str(tmp_path / "other"))
+    def load(route: str, url: str = remote.store.url) -> list[bytes]:
+        store = Store.open(url, scratch=str(tmp_path / "other"))
         options = FeedOptions(batch_size=300, route=route)
         data = feed(store, remote.version, everything, options, "", remote.catalog, remote.home)
         return [text for batch in data for text in batch["text"].numpy()]
@@ -127,6 +127,8 @@ def test_missing_credentials_are_told_before_the_first_batch(
             with pytest.raises(StoreError, match="there are no Google Cloud credentials"):
                 load(route)
             assert time.monotonic() - began < 5
+        with pytest.raises(StoreError, match="there are no Google Cloud credentials"):
+            load("native", "gs://a-copy-elsewhere")
     found = load("cache")
     with monkeypatch.context() as bare:
         without_credentials(bare, tmp_path)

@@ -71,6 +71,14 @@ class Store(ABC):
     def fs(self) -> Any:
         """The fsspec file system, made when first asked for."""
 
+    def connect(self) -> None:
+        """Makes the file system now, so that missing credentials are told here.
+
+        Raises:
+            StoreError: it cannot be made.
+        """
+        _ = self.fs
+
     @property
     @abstractmethod
     def scratch(self) -> Path:

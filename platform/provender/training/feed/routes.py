@@ -295,10 +295,13 @@ def router(
             where=folder,
             hint="Use route='cache'.",
         )
-    if route == "native" and not store.is_local and folder == version.uri:
-        # TensorFlow knows nothing of generations, so they are compared before it opens anything. A copy
-        # elsewhere has generations of its own.
-        refuse_replaced(store, version.path, facts)
+    if route == "native" and not store.is_local:
+        # Without credentials TensorFlow would only say that it cannot resolve a host.
+        store.connect()
+        if folder == version.uri:
+            # TensorFlow knows nothing of generations, so they are compared before it opens anything. A
+            # copy elsewhere has generations of its own.
+            refuse_replaced(store, version.path, facts)
     if store.is_local and route in ("native", "auto"):
         # TensorFlow would say at which byte a file breaks off, but not of which file.
         refuse_missing(store, version.path, facts)
@@ -315,5 +318,5 @@ def router(
         found = CacheRoute(ShardCache.current(home), ranges, facts, sizes, options.cycle_length)
     if not isinstance(found, CacheRoute) or not found.is_whole():
         # Missing credentials are told here, not with the first batch and inside TensorFlow's error.
-        assert store.fs is not None
+        store.connect()
     return found
